@@ -8,7 +8,6 @@ Touches: files, processes.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -22,8 +21,9 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
+from spoold.protocol import codec
 from spoold.protocol.errand import commands
-from spoold.protocol.errors import SpoolError
+from spoold.protocol.errors import BadFile, SpoolError
 
 # The most bytes of a file that is looked into, and of a command's output that are kept; how long (s) a schema takes.
 FILE_MAX, OUTPUT_MAX, SCHEMA_S = 16 << 20, 8 << 10, 20.0
@@ -127,9 +127,9 @@ def _no_match(pattern: str, content: str) -> str:
 def _no_fit(schema: Any, content: str) -> str:
     blocks = _FENCED.findall(content)
     try:
-        value = json.loads(blocks[-1] if blocks else content)
-    except (ValueError, RecursionError) as error:
-        return f"it is no JSON: {error}"
+        value = codec.load_text(blocks[-1] if blocks else content, "it")
+    except BadFile as error:
+        return f"it is no JSON: {error.problem}"
     try:
         jsonschema, registry = import_module("jsonschema"), import_module("referencing").Registry()
     except ImportError:

@@ -8,7 +8,6 @@ Touches: files, the clock, the environment.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -156,8 +155,8 @@ def _read(path: str) -> bytes | None:
 
 def _json(path: str) -> Any:
     data = _read(path)
-    with suppress(ValueError, RecursionError):
-        return None if data is None else json.loads(data)
+    with suppress(BadFile):
+        return None if data is None else codec.load(data, path)
     return None
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from spoold.agents.adapters.adapter import Trouble, Usage
 from spoold.agents.heard import Heard
+from spoold.protocol.quantity import is_amount, plus
 
 Outcome = Literal["done", "no_change", "not_accepted", "failed", "blocked", "refused", "later"]
 EXIT: Mapping[Outcome, int] = {"done": 0, "no_change": 0, "not_accepted": 1, "failed": 1, "blocked": 65, "later": 75}
@@ -151,7 +152,7 @@ def figures(used: Usage | None) -> dict[str, Any]:
     """
     if used is None:
         return {}
-    said: dict[str, Any] = {"tokens_used": used.tokens_in + used.tokens_out, "usage": plain(used)}
+    said: dict[str, Any] = {"tokens_used": plus(used.tokens_in, used.tokens_out), "usage": plain(used)}
     if used.cost != "unknown":
         said["cost_usd"] = round(used.cost_usd, 6)
     return said
@@ -173,6 +174,7 @@ def read_usage(said: Any) -> Usage | None:
     if not isinstance(said, Mapping):
         return None
     counts = [said.get(name) for name in ("tokens_in", "tokens_out", "tokens_cached")]
-    tokens_in, tokens_out, cached = (count if isinstance(count, int) else 0 for count in counts)
+    tokens_in, tokens_out, cached = (count if isinstance(count, int) and is_amount(count) else 0 for count in counts)
     cost = said.get("cost_usd")
-    return Usage(tokens_in, tokens_out, cached, float(cost) if isinstance(cost, int | float) else 0.0, "estimated")
+    spent = float(cost) if isinstance(cost, int | float) and is_amount(cost) else 0.0
+    return Usage(tokens_in, tokens_out, cached, spent, "estimated")

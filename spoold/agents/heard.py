@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from spoold.agents.adapters.adapter import Cost, Counting, Event, Trouble, Usage
+from spoold.protocol.quantity import plus
 
 # So much (characters) of what an agent said is kept: the end of it.
 TEXT_MAX = 1 << 20
@@ -116,10 +118,10 @@ def total(used: list[Usage]) -> Usage:
     if kinds and "unknown" not in kinds:
         cost = "estimated" if "estimated" in kinds else "reported"
     return Usage(
-        sum(one.tokens_in for one in used),
-        sum(one.tokens_out for one in used),
-        sum(one.tokens_cached for one in used),
-        sum(one.cost_usd for one in used),
+        reduce(plus, (one.tokens_in for one in used), 0),
+        reduce(plus, (one.tokens_out for one in used), 0),
+        reduce(plus, (one.tokens_cached for one in used), 0),
+        reduce(plus, (one.cost_usd for one in used), 0.0),
         cost,
     )
 

@@ -140,8 +140,8 @@ def _value(text: str, key: str) -> Any:
         return text
     try:
         # Dates become text, as they do in the file.
-        return json.loads(json.dumps(value, default=str, allow_nan=False))
-    except ValueError:
+        return codec.load_text(json.dumps(value, default=str), key)
+    except BadFile:
         raise BadFile(key, "", f"{text} is no number that a setting can have.", "write a finite number.") from None
 
 

@@ -11,8 +11,6 @@ import time
 from collections.abc import Collection
 from dataclasses import replace
 
-import orjson
-
 from spoold.client.awaited import awaited, told_of
 from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
@@ -260,8 +258,8 @@ class _Gathering:
             return ""
         for line in reversed(data.splitlines()):
             if name.id.encode() in line and event.encode() in line:
-                with contextlib.suppress(ValueError):
-                    told = Event.model_validate(orjson.loads(line))
+                with contextlib.suppress(BadFile):
+                    told = codec.load_model(Event, line, newest.encode())
                     if (told.event, told.task, told.attempt) == (event, name.id, name.attempt):
                         return told.at
         return ""

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from spoold.client import submission
-from spoold.protocol.errors import SpoolError
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.names import key
 
 if TYPE_CHECKING:
@@ -74,12 +75,8 @@ def _by_name(uses: Any) -> dict[str, Any] | None:
 
 def _content(path: str) -> dict[str, Any]:
     """Return the content of this process's own task; empty where it cannot be read, as in a container."""
-    import orjson
-
-    with suppress(OSError, ValueError), open(path, "rb") as file:
-        content = orjson.loads(file.read(TASK_MAX))
-        if isinstance(content, dict):
-            return content
+    with suppress(OSError, BadFile), open(path, "rb") as file:
+        return codec.load_object(file.read(TASK_MAX), path)
     return {}
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import orjson
 
 from spoold.client.connection import Connection
+from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
@@ -280,16 +281,18 @@ def _position(cursor: str) -> _Position:
 def _offsets(cursor: str) -> dict[str, int]:
     if not cursor:
         return {}
+    from spoold.protocol.quantity import is_amount
+
     found = _decoded(cursor)
-    if isinstance(found, dict) and all(isinstance(offset, int) and offset >= 0 for offset in found.values()):
+    if isinstance(found, dict) and all(isinstance(offset, int) and is_amount(offset) for offset in found.values()):
         return found
     raise _no_cursor(cursor)
 
 
 def _decoded(cursor: str) -> object:
     try:
-        return orjson.loads(cursor)
-    except ValueError:
+        return codec.load_text(cursor, "cursor")
+    except BadFile:
         raise _no_cursor(cursor) from None
 
 

@@ -162,5 +162,5 @@ def _dump(draft: Mapping[str, Any], file: str) -> bytes:
         raise BadFile(file, "", f"cannot be written as JSON: {why}.", "use plain JSON values.") from why
     if b"null" in data:
         # null stands for None, or for NaN and infinity: this writer keeps the latter, and the reader refuses them.
-        codec.load(json.dumps(draft, default=str).encode(), file)
+        codec.load_text(json.dumps(draft, default=str), file)
     return data

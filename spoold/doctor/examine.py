@@ -17,10 +17,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import orjson
-
 from spoold.doctor.child import Order
 from spoold.doctor.records import compose
+from spoold.protocol import codec
 from spoold.protocol.errors import BadName, Unavailable, WaitTimeout, legible
 from spoold.protocol.report import Report
 from spoold.store.store import stamp
@@ -79,7 +78,7 @@ class _Following:
                     )
                 *lines, self._buffer = (self._buffer + data).split(b"\n")
                 for line in lines:
-                    report = self._hear(orjson.loads(line))
+                    report = self._hear(codec.load_object(line, "the doctor's own process"))
                     if report is not None:
                         self._child.wait()
                         return report

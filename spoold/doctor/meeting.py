@@ -20,9 +20,9 @@ import orjson
 
 from spoold.doctor.place import GROUP, HERE, remove
 from spoold.doctor.share import Share
-from spoold.protocol import layout
+from spoold.protocol import codec, layout
 from spoold.protocol.amount import amount
-from spoold.protocol.errors import Unavailable
+from spoold.protocol.errors import BadFile, Unavailable
 
 LOOK_EVERY_S = 0.2
 STEP_EVERY_S = 0.02
@@ -91,8 +91,8 @@ class Group:
                 file = f"{name}.{member}.json"
                 if member not in said and file in present:
                     # The file may be half there where a rename copies; on SMB it may be refused for a moment.
-                    with contextlib.suppress(OSError, ValueError):
-                        said[member] = None if word is None else orjson.loads(self.share.read(self.at(file)))
+                    with contextlib.suppress(OSError, BadFile):
+                        said[member] = None if word is None else codec.load(self.share.read(self.at(file)), file)
                 elif member not in said and f"{_LEFT}{member}" in present:
                     raise NobodyCame(f"{member} left before {name} was over; see its own output")
             return len(said) == len(self.members)
@@ -242,10 +242,10 @@ class _Gathering:
             if not name.startswith(GROUP) or name in self.refused or name.startswith(f"{GROUP}{self.node}."):
                 continue
             place = layout.join(layout.DOCTOR, name)
-            with contextlib.suppress(FileNotFoundError, ValueError):
+            with contextlib.suppress(FileNotFoundError, BadFile):
                 if _MEMBERS not in self.share.list(place):
                     continue
-                members = orjson.loads(self.share.read(layout.join(place, _MEMBERS)))
+                members = codec.load(self.share.read(layout.join(place, _MEMBERS)), _MEMBERS)
                 self.refused.add(name)
                 if self.node in members:
                     return self._join(place, members)

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 import orjson
 
 from spoold.doctor.share import Share
-from spoold.protocol import layout
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.store.presence import host_id
 from spoold.store.store import make_directory
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
@@ -143,10 +144,10 @@ def remove(share: Share, path: str) -> None:
 def _is_gone(share: Share, path: str, host: Host) -> bool:
     """Return whether a run's process was on this host and is gone. False in doubt."""
     try:
-        who = orjson.loads(share.read(layout.join(path, _WHO)))
+        who = codec.load_object(share.read(layout.join(path, _WHO)), _WHO)
         then = HostIdentity(**who["host"])
         return surely_gone(then, ProcessIdentity(who["pid"], who["start"]), host)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (BadFile, OSError, ValueError, KeyError, TypeError):
         return False
 
 

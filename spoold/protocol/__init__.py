@@ -27,7 +27,7 @@
     settings    spool.toml and the marker spool.json
     alert_settings when people are told of something
     plain       fast checks that a value fits a model, without the model
-    codec       bytes to values and back, with errors that name file, field and fix
+    codec       bytes to values and back: the one reader of JSON, with errors that name file, field and fix
     toml_file   a settings file to values
     complaint   a validation error in the words of the person who wrote the file: field, problem, fix
     lanes       the grammar of lanes: a worker's requirements, as the name of a directory
@@ -36,6 +36,7 @@
     stamps      time stamps: text to seconds
     trace       the ids of traces and spans, and the variables that carry them
     amount      numbers in words: 1 worker, 2 workers
+    quantity    how large an amount may be, and how amounts are added
     version     of spoold itself
     errors      whose fault it is: ours, the file's, the environment's
 

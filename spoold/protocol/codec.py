@@ -1,7 +1,10 @@
-"""Bytes to values and back.
+"""Bytes to values and back: the one reader of what anybody else wrote, as JSON (`toml_file` is that of TOML).
 
-Law: every failure to read is a BadFile that names the file, the field and the fix. `dump` can write any value that
-JSON holds, if need be as legible text: a task whose result cannot be written would never end.
+Law: every failure to read is a BadFile that names the file, the field and the fix. Size, depth, the number of lists
+and objects and the length of numbers are judged before any model sees the value, so that what was read can be
+compared, shown, copied and written by everybody. No other module calls a parser; a test of the house sees to that.
+`dump` can write any value that JSON holds, if need be as legible text: a task whose result cannot be written would
+never end.
 """
 
 from __future__ import annotations
@@ -29,7 +32,11 @@ if TYPE_CHECKING:  # models take half the start time of a short command, so each
 M = TypeVar("M", bound="BaseModel")
 # orjson reads 1,024 levels and writes 254. A value that is read here is written again inside other values, so the
 # limit is well below 254: a drop that can be read but not written would stop the process that has to copy it.
-DEPTH_MAX = 200
+DEPTH_MAX, WRITTEN_DEPTH = 200, 254
+# The most bytes of a file: as `drop.max_bytes` at its most. Those who read what is smaller say so.
+SIZE_MAX = 4 << 30
+# Lists and objects of one file, at least four bytes of it each. Numbers and texts need a tenth of the time.
+CONTAINERS_MAX = 1_000_000
 # Of one object at the top of a file; no format has more than a few dozen.
 FIELDS_MAX = 1000
 # No checker is named: the common ones accept NaN and half a surrogate pair, and none accepts the lines of a .jsonl.
@@ -45,6 +52,7 @@ _SORTED = orjson.OPT_SORT_KEYS
 # A long integer is found as a run of zeros, once every digit is one: much sooner than by a regular expression.
 _DIGITS, _LONG = bytes.maketrans(b"123456789", b"000000000"), b"0" * 19
 _KEYS = re.compile(rb'"[ \t\r\n]*:')
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BEHIND_A_KEY = tuple(b'"' + sign for sign in (b":", b" ", b"\t", b"\r", b"\n"))
 
 
@@ -87,11 +95,17 @@ def same_content(left: Any, right: Any) -> bool:
     return orjson.dumps(left, option=_SORTED) == orjson.dumps(right, option=_SORTED)
 
 
-def load(data: bytes, file: str) -> Any:
-    """Any JSON value. Errors: BadFile that says what is wrong and how to fix it."""
+def load(data: bytes, file: str, *, size: int = SIZE_MAX, depth: int = DEPTH_MAX) -> Any:
+    """Any JSON value. Its numbers are finite and have at most 64 bits, and its texts are UTF-8.
+
+    size: the most bytes; depth: the most levels. Errors: BadFile that says what is wrong and how to fix it.
+    """
+    if len(data) > size:
+        raise BadFile(file, "", f"has {len(data):,} bytes, and at most {size:,} are read.", "write less into it.")
     no_utf16(data, file)
-    if not data.strip():
+    if not data or data.isspace():
         raise BadFile(file, "", "is empty.", "write one JSON object into it.")
+    _few_containers(data, file)
     try:
         value = orjson.loads(data.removeprefix(BOM))
     except orjson.JSONDecodeError as error:
@@ -100,15 +114,70 @@ def load(data: bytes, file: str) -> Any:
         except UnicodeDecodeError as why:
             raise BadFile(file, "", f"is not UTF-8 (byte {why.start}).", "save it as UTF-8.") from error
         if error.msg.endswith("limit exceeded"):  # the parser's own limit is deeper than ours
-            raise too_deep_file(file) from error
+            raise too_deep_file(file, depth=depth) from error
         # A single line may be a line of a batch; the caller knows that line's number.
         line = f"line {error.lineno}, " if b"\n" in data else ""
         raise BadFile(file, "", f"is not JSON: {error.msg} ({line}column {error.colno}).", STRICT) from error
-    if _too_deep(data, value):
-        raise too_deep_file(file)
+    if _too_deep(data, value, depth):
+        raise too_deep_file(file, depth=depth)
     if _LONG in data.translate(_DIGITS):
-        json.loads(data.removeprefix(BOM), parse_int=partial(_exact, file))
+        _look_closely(data, file, parse_int=partial(_exact, file))
     return value
+
+
+def load_text(text: str, file: str, *, size: int = SIZE_MAX, depth: int = DEPTH_MAX) -> Any:
+    """As `load`, of a text, which may hold what is not UTF-8. Errors: BadFile."""
+    return load(text.encode(errors="surrogatepass"), file, size=size, depth=depth)
+
+
+def value_of(text: str) -> Any:
+    """The JSON value of a word that a person or a program gave; a word that is no JSON is itself."""
+    try:
+        return load_text(text, "")
+    except BadFile:
+        return text
+
+
+def load_next(text: str, at: int) -> tuple[Any, int] | None:
+    """The JSON value that begins there in a text that goes on behind it, and where it ends; None for none.
+
+    What agents print counts as far as it can be read: NaN and Infinity are null, and what else JSON lacks is text.
+    """
+    try:
+        found, end = _DECODER.raw_decode(text, at)
+        return load(dump(found), ""), end
+    except (BadFile, ValueError, RecursionError):
+        return None
+
+
+def _nothing(constant: str) -> None:
+    """NaN and Infinity."""
+
+
+def _whole_or_text(digits: str) -> int | str:
+    return int(digits) if len(digits) <= 20 and is_exact(int(digits)) else digits
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole_or_text, parse_constant=_nothing)
+
+
+def _few_containers(data: bytes, file: str) -> None:
+    """Refuse more lists and objects than fit into the time and the memory that a file may take. Errors: BadFile."""
+    if data.count(b"[") + data.count(b"{") <= CONTAINERS_MAX:
+        return
+    bare = _TEXTS.sub(b"", data)
+    found = bare.count(b"[") + bare.count(b"{")
+    if found > CONTAINERS_MAX:
+        problem = f"has {found:,} lists and objects, and at most {CONTAINERS_MAX:,} are read."
+        raise BadFile(file, "", problem, "put the data into a file of its own, and name that here.")
+
+
+def _look_closely(data: bytes, file: str, **hooks: Any) -> None:
+    """Read a text that was read before once more, with what Python's own reader can be told. Errors: BadFile."""
+    try:
+        json.loads(data.removeprefix(BOM), **hooks)
+    except RecursionError as error:  # of a key that is there twice, only the last value was measured
+        raise too_deep_file(file) from error
 
 
 def no_utf16(data: bytes, file: str) -> None:
@@ -137,7 +206,7 @@ def sure(data: bytes, value: Any, file: str) -> None:
     # are the sign to look closely, which is slow. Counting what may stand behind a key is quick, and mostly enough.
     keys = len(value) if isinstance(value, dict) and data.count(b"{") == 1 else _count_keys(value)
     if sum(map(data.count, _BEHIND_A_KEY)) > keys and len(_KEYS.findall(data)) > keys:
-        json.loads(data.removeprefix(BOM), object_pairs_hook=partial(_once, file))
+        _look_closely(data, file, object_pairs_hook=partial(_once, file))
 
 
 def _count_keys(value: Any) -> int:
@@ -157,17 +226,17 @@ def _once(file: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def too_deep_file(file: str, fix: str = "write the deep part as a string.") -> BadFile:
+def too_deep_file(file: str, fix: str = "write the deep part as a string.", depth: int = DEPTH_MAX) -> BadFile:
     """The error of a file that is nested too deep."""
-    return BadFile(file, "", f"is nested deeper than {DEPTH_MAX} levels.", fix)
+    return BadFile(file, "", f"is nested deeper than {depth} levels.", fix)
 
 
-def _too_deep(data: bytes, value: Any) -> bool:
-    """Whether the value has more than DEPTH_MAX levels; cheap if there are few brackets."""
-    if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
+def _too_deep(data: bytes, value: Any, depth: int = DEPTH_MAX) -> bool:
+    """Whether the value has more levels; cheap if there are few brackets."""
+    if data.count(b"[") + data.count(b"{") <= depth:
         return False
     level = _containers([value])
-    for _ in range(DEPTH_MAX):
+    for _ in range(depth):
         level = [inner for outer in level for inner in _containers(outer)]
     return bool(level)
 
@@ -177,10 +246,10 @@ def _containers(outer: Any) -> list[Any]:
     return [value for value in values if isinstance(value, (dict, list))]
 
 
-def load_object(data: bytes, file: str, mend: str = ONE_OBJECT) -> dict[str, Any]:
-    """A JSON object. mend: what to do about anything else. Errors: BadFile."""
+def load_object(data: bytes, file: str, mend: str = ONE_OBJECT, *, size: int = SIZE_MAX) -> dict[str, Any]:
+    """A JSON object. mend: what to do about anything else; size: the most bytes. Errors: BadFile."""
     try:
-        value = load(data, file)
+        value = load(data, file, size=size)
     except BadFile as error:
         raise several(error, data, file) from error
     return as_object(value, file, mend)
@@ -195,8 +264,8 @@ def several(error: BadFile, data: bytes, file: str) -> BadFile:
 
 
 def _is_object(line: bytes) -> bool:
-    with contextlib.suppress(orjson.JSONDecodeError):
-        return isinstance(orjson.loads(line), dict)
+    with contextlib.suppress(BadFile):
+        return isinstance(load(line, ""), dict)
     return False
 
 

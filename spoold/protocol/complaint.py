@@ -6,12 +6,15 @@ named as it stands in the file.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from spoold.protocol.errors import BadFile, WrongValue, nearest
 
+# Faults that are looked at: to list more of them takes longer than to read the file.
+FAULTS_MAX = 1000
 _LIST = ("not a list", 'write a list, such as ["a", "b"]')
 _OBJECT = ("not an object", "write names with values, in braces")
 _WHOLE = ("not a whole number", "write a whole number, without quotes")
@@ -61,27 +64,62 @@ class _Complaint(NamedTuple):
 
 def bad_file(model: type[BaseModel], value: dict[str, Any], error: ValidationError, file: str) -> BadFile:
     """An error for people that names the first problem of the value and counts the others."""
-    groups = _grouped(error, value)
+    groups, count = _grouped(model, error, value)
+    if not groups:
+        return BadFile(file, "", f"has {count:,} values that do not fit.", "give each field what it is for.")
     first = next((group for group in groups if group[0].unknown), groups[0])
-    return _told(model, first, file, f" ({len(groups) - 1} more)" if len(groups) > 1 else "")
+    return _told(model, first, file, f" ({count - 1:,} more)" if count > 1 else "")
 
 
 def faults_of(model: type[BaseModel], value: dict[str, Any], file: str) -> list[BadFile]:
-    """Every problem of the value as an error for people; none where the value fits the model."""
+    """The problems of the value as errors for people, the first FAULTS_MAX or so; none where it fits the model."""
     try:
         model.model_validate(value)
     except ValidationError as error:
-        return [_told(model, group, file, "") for group in _grouped(error, value)]
+        groups, _ = _grouped(model, error, value)
+        return [_told(model, group, file, "") for group in groups] or [bad_file(model, value, error, file)]
     return []
 
 
-def _grouped(error: ValidationError, value: dict[str, Any]) -> list[list[_Complaint]]:
-    """The complaints, those together that are about one value of several types."""
+def _grouped(
+    model: type[BaseModel], error: ValidationError, value: dict[str, Any]
+) -> tuple[list[list[_Complaint]], int]:
+    """The complaints, those together that are about one value of several types, and how many there are.
+
+    Of very many, only those in the beginnings of lists and objects are there: none where nothing is wrong with these.
+    """
+    count = error.error_count()
+    if count > FAULTS_MAX:
+        value = _begun(value, FAULTS_MAX)
+        try:
+            model.model_validate(value)
+        except ValidationError as fewer:
+            error = fewer
+        else:
+            return [], count
     groups: dict[tuple[str, ...], list[_Complaint]] = {}
     for problem in error.errors(include_url=False):
         complaint = _complaint(problem, value)
         groups.setdefault(complaint.stem, []).append(complaint)
-    return list(groups.values())
+    return list(groups.values()), count if count > FAULTS_MAX else len(groups)
+
+
+def _begun(value: dict[str, Any], most: int) -> dict[str, Any]:
+    """A copy with so many members at most: the lists and objects in it end where these are used up."""
+    copy: dict[str, Any] = {}
+    todo: list[tuple[Any, Any]] = [(value, copy)]
+    for outer, made in todo:
+        each = most if made is copy else min(most, FAULTS_MAX // 10)
+        for name, inner in islice(outer.items() if isinstance(outer, dict) else enumerate(outer), max(0, each)):
+            most -= 1
+            mine: Any = {} if isinstance(inner, dict) else [] if isinstance(inner, list | tuple) else inner
+            if isinstance(inner, dict | list | tuple):
+                todo.append((inner, mine))
+            if isinstance(made, dict):
+                made[name] = mine
+            else:
+                made.append(mine)
+    return copy
 
 
 def _told(model: type[BaseModel], branches: list[_Complaint], file: str, more: str) -> BadFile:

@@ -26,6 +26,7 @@ from spoold.protocol.errors import WrongValue
 from spoold.protocol.lanes import UNITS_MAX, as_word
 from spoold.protocol.names import is_id
 from spoold.protocol.order import PRIORITIES
+from spoold.protocol.quantity import MOST, clamped
 
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(|b|[kmgt](?:i?b)?)", re.IGNORECASE)
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -155,9 +156,6 @@ def _directory(value: str) -> str:
     return value
 
 
-# The most USD, tokens or seconds of a budget: beyond what any pool can spend, and exact in 64 bits to a millionth.
-AMOUNT_MAX = 10**12
-
 Whole = Annotated[int, BeforeValidator(_number)]
 Real = Annotated[float, BeforeValidator(_number)]
 Priority = Annotated[Whole, BeforeValidator(_priority), Field(ge=-(10**9), le=10**9)]
@@ -173,7 +171,11 @@ MemMb = Annotated[Whole, BeforeValidator(_mem_mb), Field(ge=0, le=10**9)]
 TaskId = Annotated[str, AfterValidator(_id)]
 Count = Annotated[Whole, Field(ge=0, lt=1 << 64)] | Annotated[Real, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[Real, Field(ge=0, le=10**9, allow_inf_nan=False)]
-Amount = Annotated[Real, Field(ge=0, le=AMOUNT_MAX, allow_inf_nan=False)]
+Amount = Annotated[Real, Field(ge=0, le=MOST, allow_inf_nan=False)]
+# In a record: one of an old release, or of another program, stays readable whatever its figures are.
+Recorded = Annotated[float, BeforeValidator(clamped), AfterValidator(clamped)]
+RecordedUnits = Annotated[int, BeforeValidator(clamped), AfterValidator(clamped)]
+RecordedCount = Annotated[Count, BeforeValidator(clamped), AfterValidator(clamped)]
 SomeSeconds = Annotated[Real, Field(gt=0, le=10**9, allow_inf_nan=False)]
 # A union for pydantic, too, would name both kinds in each error.
 if TYPE_CHECKING:

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from spoold.protocol.errors import WrongValue
+from spoold.protocol.quantity import MOST, is_amount
 from spoold.protocol.result import Total
 
 # Why a type is lacking whose handler's check runs for the first time.
 UNCHECKED = "its check is not over yet"
 # An amount of a machine, in any unit; room on a share, which some servers report as 2^63 bytes; a process id of
-# Linux; a count over years, as `rules.attempts.accounts` sums it; the range in which a clock can be set, either way.
-AMOUNT_MAX, ROOM_MAX_MB, PID_MAX, COUNT_MAX, CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 1 << 53, 10**11
+# Linux; the range in which a clock can be set, either way. Counts over years have the range of all amounts.
+AMOUNT_MAX, ROOM_MAX_MB, PID_MAX, CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 10**11
 
 
-def _possible(total: Total) -> Total:
-    """Refuse a sum that attempts cannot reach. `Total` itself has no bounds: any record must stay readable."""
-    if not 0 <= total.attempts <= COUNT_MAX:
-        raise WrongValue(f"attempts: {total.attempts} is not a count", f"write 0 to {COUNT_MAX}")
-    for name, seconds in (("duration_s", total.duration_s), ("cpu_s", total.cpu_s or 0.0)):
-        if not 0 <= seconds <= COUNT_MAX:
-            raise WrongValue(f"{name}: {seconds:g} is not a length of time", f"write 0 to {COUNT_MAX}")
+def _possible(total: Any) -> Any:
+    """Refuse a sum that attempts cannot reach, which `Total` would cut: any record must stay readable."""
+    for name in Total.model_fields if isinstance(total, dict) else ():
+        value = total.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and not is_amount(value):
+            raise WrongValue(f"{name}: {value:g} is no amount", f"write 0 to {MOST:,}")
     return total
 
 
@@ -35,9 +35,9 @@ Whole = Annotated[int, Field(ge=0, le=AMOUNT_MAX)]
 Real = Annotated[float, Field(ge=0, le=AMOUNT_MAX)]
 RoomMb = Annotated[int, Field(ge=0, le=ROOM_MAX_MB)]
 Pid = Annotated[int, Field(ge=0, le=PID_MAX)]
-Times = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+Times = Annotated[int, Field(ge=0, le=MOST)]
 ClockS = Annotated[float, Field(ge=-CLOCK_MAX_S, le=CLOCK_MAX_S)]
-Spent = Annotated[Total, AfterValidator(_possible)]
+Spent = Annotated[Total, BeforeValidator(_possible)]
 
 
 class HostId(BaseModel):

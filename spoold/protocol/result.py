@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spoold.protocol.fields import Count
+from spoold.protocol.fields import Recorded, RecordedCount, RecordedUnits
 
 
 class Status(StrEnum):
@@ -56,6 +56,8 @@ AnyCode = Annotated[Code | str, Field(union_mode="left_to_right")]
 
 
 REASON_MAX = 300
+# The `output_format` of an output that is the text of the result file.
+TEXT = "text"
 
 
 class Error(BaseModel):
@@ -73,11 +75,11 @@ class Total(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
-    attempts: int
-    duration_s: float = 0.0
-    cpu_s: float | None = None
-    tokens_used: Count | None = None
-    cost_usd: Count | None = None
+    attempts: RecordedUnits
+    duration_s: Recorded = 0.0
+    cpu_s: Recorded | None = None
+    tokens_used: RecordedCount | None = None
+    cost_usd: RecordedCount | None = None
 
 
 class FilesOverlap(BaseModel):
@@ -97,6 +99,8 @@ class Result(BaseModel):
     all before it; None for a first attempt. approval: who answered the task's question before it started, when and
     what; questions: the same of each question that the attempt itself asked. uses: the units that it used of each
     limit; None for none. budgets, budget: what its task draws on by itself, and its reservation.
+    output_format: `text` where the result file of the attempt could not be read as JSON, so that its output is the
+    text of that file; output_problem: what was wrong with the file or its figures, and the fix; None for nothing.
     Readers accept unknown fields: a newer worker may write more.
     """
 
@@ -108,28 +112,30 @@ class Result(BaseModel):
     status: AnyStatus
     started_at: str | None = None
     completed_at: str = ""
-    duration_s: float = 0.0
+    duration_s: Recorded = 0.0
     exit_code: int | None = None
     output: Any = None
+    output_format: str | None = None
+    output_problem: str | None = None
     error: Error | None = None
-    tokens_used: Count | None = None
-    cost_usd: Count | None = None
+    tokens_used: RecordedCount | None = None
+    cost_usd: RecordedCount | None = None
     log: str | None = None
     type: str | None = None
     batch: str | None = None
     budgets: tuple[str, ...] = ()
-    budget: dict[str, Count] = {}
+    budget: dict[str, RecordedCount] = {}
     partial: bool = False
-    frozen_s: float | None = None
-    max_rss_mb: float | None = None
-    cpu_s: float | None = None
+    frozen_s: Recorded | None = None
+    max_rss_mb: Recorded | None = None
+    cpu_s: Recorded | None = None
     estimated: bool = False
     changed_files: tuple[str, ...] | None = None
     files_overlap: tuple[FilesOverlap, ...] | None = None
     total: Total | None = None
     approval: Any = None
     questions: Any = None
-    uses: dict[str, int] | None = None
+    uses: dict[str, RecordedUnits] | None = None
 
 
 def own_reason(output: Any) -> str:
@@ -152,9 +158,15 @@ def message_of(result: Result) -> str:
     return f"{message} ({reason})" if message and reason else message or reason
 
 
+def remark_of(result: Result) -> str:
+    """Return what is wrong with the output of an attempt, and the fix; '' for nothing."""
+    kept = "its output is kept as text: " if result.output_format == TEXT else ""
+    return f"{kept}{result.output_problem}" if result.output_problem else ""
+
+
 def why_ended(result: Result) -> str:
-    """As `message_of`, with the code of the error before it."""
-    if result.error is None:
-        return ""
+    """As `message_of`, with the code of the error before it, and the remark on its output behind it."""
     said = message_of(result)
-    return f"{result.error.code}: {said}" if said else str(result.error.code)
+    if result.error is not None:
+        said = f"{result.error.code}: {said}" if said else str(result.error.code)
+    return "; ".join(filter(None, (said, remark_of(result))))

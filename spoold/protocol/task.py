@@ -18,7 +18,6 @@ from spoold.protocol import errand
 from spoold.protocol.approval import Approval
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
-    AMOUNT_MAX,
     Callable,
     Directory,
     Env,
@@ -40,6 +39,7 @@ from spoold.protocol.fields import (
 from spoold.protocol.lanes import Lane
 from spoold.protocol.patterns import PATTERNS_MAX, Pattern
 from spoold.protocol.plain.readers import DEPTH_MAX
+from spoold.protocol.quantity import MOST
 
 DEPENDENCIES_MAX = 10_000
 # The keys of a task's own `budget` that budgets reserve by; other tools may have others there.
@@ -158,8 +158,8 @@ class Task(Strict):
     @classmethod
     def _budget(cls, value: dict[str, float]) -> dict[str, float]:
         for name in RESERVED:
-            if not 0 <= value.get(name, 0) <= AMOUNT_MAX:
-                raise WrongValue(f"{name} is no amount from 0 to {AMOUNT_MAX:,}", f"give {name} an amount, or none")
+            if not 0 <= value.get(name, 0) <= MOST:
+                raise WrongValue(f"{name} is no amount from 0 to {MOST:,}", f"give {name} an amount, or none")
         return value
 
     @model_validator(mode="after")

@@ -6,12 +6,12 @@ system, so a simulator can use them too. All durations are seconds, all sizes by
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from spoold.protocol.errors import legible
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.settings import LostShare
 
 Kind = Literal[
@@ -169,10 +169,11 @@ class Ending:
         fields["message"] = legible(fields["message"])
         text = fields.pop("value_text", None)
         try:
-            return cls(**fields, returned=text is not None, value=None if text is None else json.loads(text))
-        except (ValueError, RecursionError) as problem:
+            value = None if text is None else codec.load_text(text, "the call")
+            return cls(**fields, returned=text is not None, value=value)
+        except BadFile as problem:
             fields["exit_code"] = 1
-            fields["message"] = f"the call returned a value that cannot be read back: {problem}"
+            fields["message"] = f"the call returned a value that cannot be read back: it {problem.problem}"
             return cls(**fields)
 
 

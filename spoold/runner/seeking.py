@@ -15,6 +15,8 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
 from spoold.runner.child import loader
 from spoold.runner.trying import tried
 
@@ -55,7 +57,7 @@ def missing(
             timeout=PATIENCE_S,
             check=False,
         )
-        found = json.loads(done.stdout.rstrip().rpartition(b"\n")[2])
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+        found = codec.load(done.stdout.rstrip().rpartition(b"\n")[2], "its list of modules")
+    except (BadFile, OSError, ValueError, subprocess.TimeoutExpired):
         return set()
     return tops.intersection(map(str, found)) if isinstance(found, list) else set()

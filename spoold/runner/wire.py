@@ -150,7 +150,10 @@ def _answer(line: bytearray) -> dict[str, Any]:
         answer = json.loads(line)
     except (ValueError, RecursionError):
         return _GARBLED
-    return answer if isinstance(answer, dict) and _is_sound(answer) else _GARBLED
+    if not isinstance(answer, dict) or not _is_sound(answer):
+        return _GARBLED
+    # Only these: other fields have a meaning between supervisor and launcher.
+    return {name: answer[name] for name in (*ANSWER, "kind") if name in answer}
 
 
 def _is_sound(answer: dict[str, Any]) -> bool:

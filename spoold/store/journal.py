@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, key, parse_events
 from spoold.store.polling import Polling
@@ -26,6 +27,8 @@ log = logging.getLogger("spoold")
 
 SEGMENT_BYTES = 8 << 20
 HELD_BACK_LINES = 10_000
+# Bytes of a line that is read: one that lists 1,000 files of 500 characters has 2 MB.
+LINE_MAX = 4 << 20
 # On a share each append costs several round trips: events of this time (s) are appended together.
 GATHER_S = 1.0
 
@@ -164,8 +167,8 @@ def parse_lines(data: bytes, about: bytes = b"", tasks: Collection[str] | None =
         if about and about not in line.lower():
             continue
         try:
-            value = orjson.loads(line)
-            if tasks is None or (isinstance(value, dict) and key(str(value.get("task"))) in tasks):
-                yield Event.model_validate(value)
-        except ValueError:
+            value = codec.load_object(line, "a journal", size=LINE_MAX)
+            if tasks is None or key(str(value.get("task"))) in tasks:
+                yield codec.check(Event, value, "a journal")
+        except BadFile:
             continue  # a line torn by a crash loses its event, not the rest

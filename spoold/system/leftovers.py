@@ -21,6 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
 from spoold.system.cleaner import off_wire, on_wire
 from spoold.system.remover import Left, quoted
 
@@ -166,8 +168,8 @@ class Leftovers:
                     self._take(line)
 
     def _take(self, line: bytes) -> None:
-        with suppress(ValueError, TypeError, KeyError, RecursionError):
-            message = json.loads(line)
+        with suppress(BadFile, ValueError, TypeError, KeyError):
+            message = codec.load_object(line, "the cleaner")
             if "at" in message:
                 self._at = off_wire(message["at"])
             else:

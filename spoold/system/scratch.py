@@ -24,6 +24,8 @@ from itertools import islice
 from stat import S_ISDIR, S_ISREG
 from typing import Any, Protocol
 
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
 from spoold.system.cleaner import ENDED, RUBBISH, mine
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 from spoold.system.leftovers import Leftovers, Remover
@@ -450,7 +452,7 @@ def find_abandoned(host: Host) -> list[Abandoned]:
         with os.scandir(tmp) as entries:
             names = sorted(entry.name for entry in entries if entry.name.startswith(_PREFIX))
         for name in names:
-            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+            with suppress(OSError, ValueError, KeyError, TypeError, BadFile):
                 record, gone = _record_of(name, above, host)
                 if gone:
                     found.append(Abandoned(os.path.join(tmp, name), record["worker"], record["spool"]))
@@ -464,14 +466,14 @@ def find_abandoned(host: Host) -> list[Abandoned]:
 def _record_of(name: str, above: int, host: Host) -> tuple[dict[str, Any], bool]:
     """The owner record in a scratch of this user, and whether its worker is gone.
 
-    Errors: OSError, ValueError, KeyError, TypeError, RecursionError.
+    Errors: OSError, ValueError, KeyError, TypeError, BadFile.
     """
     folder = open_here(name, NAMED | os.O_DIRECTORY, above)
     try:
         with open(open_here(_OWNER, _WARY, folder), "rb") as file:
             if {os.fstat(folder).st_uid, os.fstat(file.fileno()).st_uid} != {os.getuid()}:
                 raise PermissionError(name)
-            record = dict(json.loads(file.read(_OWNER_MAX)))
+            record = codec.load_object(file.read(_OWNER_MAX), _OWNER)
             gone = _is_free(file.fileno()) if record.get("locked") else _was_here(record, host)
     finally:
         os.close(folder)

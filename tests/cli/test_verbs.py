@@ -269,16 +269,37 @@ def test_the_reason_that_an_agent_gives_is_where_people_look(root: Path, run: Ru
     assert said in " ".join(run("wait", "b").err.split())
 
 
-@pytest.mark.parametrize("count", [5.7, 7, 1e308, "1" * 309])
-def test_a_result_tells_any_number_that_an_attempt_may_have_cost(root: Path, run: Run, count: float | str) -> None:
+@pytest.mark.parametrize("count", [5.7, 7, 10**12])
+def test_a_result_tells_any_number_that_an_attempt_may_have_cost(root: Path, run: Run, count: float) -> None:
     end(root, "a", tokens_used=count, cost_usd=count)
     done = run("result", "a", "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out)["tokens_used"] == json.loads(done.out)["cost_usd"] == float(count)
+    assert json.loads(done.out)["tokens_used"] == json.loads(done.out)["cost_usd"] == count
 
 
-@pytest.mark.parametrize("count", [-1, "many"])
-def test_a_result_whose_cost_is_no_number_is_a_bad_file(root: Path, run: Run, count: float | str) -> None:
+@pytest.mark.parametrize(("count", "shown"), [(1e308, 10**12), ("1" * 309, 10**12), ((1 << 64) - 1, 10**12), (-1, 0)])
+def test_a_record_of_an_old_release_shows_the_nearest_amount(root: Path, run: Run, count: Any, shown: int) -> None:
+    """G33: a cost of 1e300 was shown."""
+    end(root, "a", tokens_used=count, cost_usd=count)
+    done = run("result", "a", "--json")
+    assert (done.code, json.loads(done.out)["cost_usd"]) == (0, shown), done.err
+
+
+def test_an_output_that_is_no_json_is_shown_with_what_was_wrong(root: Path, run: Run) -> None:
+    """N14"""
+    problem = "SPOOL_RESULT_FILE: is not JSON: x (column 3). Fix: fix it there."
+    end(root, "a", output='{"loss": NaN}', output_format="text", output_problem=problem)
+    done = run("result", "a")
+    assert (done.code, done.out) == (0, '{"loss": NaN}\n')
+    assert f"its output is kept as text: {problem}" in " ".join(done.err.split())
+    assert json.loads(run("result", "a", "--json").out)["output_format"] == "text"
+    for words in (("show", "a"), ("explain", "a")):
+        assert "is kept as text: SPOOL_RESULT_FILE: is not JSON" in " ".join(run(*words).out.split())
+    assert "fix it there" in run("explain", "a").out
+
+
+@pytest.mark.parametrize("count", ["many", [], True])
+def test_a_result_whose_cost_is_no_number_is_a_bad_file(root: Path, run: Run, count: Any) -> None:
     end(root, "a", tokens_used=count)
     done = run("result", "a")
     assert (done.code, "tokens_used" in done.err) == (2, True)

@@ -66,7 +66,7 @@ def test_no_sum_is_more_than_json_keeps_and_each_survives_it(costs: list[float |
     for cost in costs:
         sums.take(ended(cost, tokens_used=cost), settings(), NOON)
     assert Sums.load(json.loads(json.dumps(sums.save()))) == sums
-    assert all(value <= spending.MOST for tally in sums.tallies.values() for value in tally.spent.values())
+    assert all(value <= spending.MOST_MICROS for tally in sums.tallies.values() for value in tally.spent.values())
 
 
 @pytest.mark.parametrize("state", [None, [], {}, {"tallies": [{}], "usual": {}, "day": ""}, {"tallies": 1}, "x"])

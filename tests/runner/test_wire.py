@@ -70,7 +70,15 @@ def test_messages_arrive_in_whatever_pieces(sent: list[dict[str, Any]], lengths:
 def test_answers_arrive_in_whatever_pieces(sent: list[dict[str, int]], lengths: list[int]) -> None:
     whole = [{**answer, **SOUND} for answer in sent]
     data = b"".join(json.dumps(answer).encode() + b"\n" for answer in whole)
-    assert heard(Answers, data, lengths) == whole
+    assert heard(Answers, data, lengths) == [SOUND] * len(sent)
+
+
+@pytest.mark.parametrize(
+    "more", [{"weighed": [1]}, {"status": 0}, {"key": "a"}, {"deep": json.loads("[" * 900 + "]" * 900)}]
+)
+def test_an_answer_cannot_pass_for_a_message_of_our_own_processes(more: dict[str, Any]) -> None:
+    """A function that found the descriptor could end its supervisor with one field."""
+    assert heard(Answers, json.dumps({**SOUND, **more}).encode() + b"\n", []) == [SOUND]
 
 
 @pytest.mark.parametrize("line", [b"", b"garbage", b"5", b"[]", b"{}", b'{"exit": 0}', b"\xff"])

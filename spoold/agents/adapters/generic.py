@@ -16,13 +16,13 @@ Law: as of all adapters. A line that begins as one of these and holds no JSON ob
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, get_args
 
 from spoold.agents.adapters.adapter import Counting, Errand, Event, Fault, Start, Trouble, Usage
+from spoold.protocol import codec
+from spoold.protocol.quantity import is_amount
 
 PREFIX = "SPOOL:"
 VERBS = ("COMPLETED", "FAILED", "BLOCKED", "QUESTION", "PROGRESS", "USAGE", "SESSION")
@@ -97,18 +97,17 @@ def _parsed(line: str) -> tuple[str, Mapping[str, Any] | None]:
     verb, _, rest = line[len(PREFIX) :].strip().partition(" ")
     if verb not in VERBS:
         return "", None
-    try:
-        said = json.loads(rest) if rest.strip() else {}
-    except (ValueError, RecursionError):
-        return "", None
-    return (verb, said) if isinstance(said, dict) else ("", None)
+    if not rest.strip():
+        return verb, {}
+    said, end = codec.load_next(rest, 0) or (None, 0)
+    return (verb, said) if isinstance(said, dict) and not rest[end:].strip() else ("", None)
 
 
 def _usage(said: Mapping[str, Any]) -> Usage:
     cost = said.get("cost_usd")
-    known = _is_amount(cost)
+    known = is_amount(cost)
     counts = [said.get(name) for name in ("tokens_in", "tokens_out", "tokens_cached")]
-    tokens_in, tokens_out, cached = (int(count) if count is not None and _is_amount(count) else 0 for count in counts)
+    tokens_in, tokens_out, cached = (int(count) if count is not None and is_amount(count) else 0 for count in counts)
     return Usage(
         tokens_in,
         tokens_out,
@@ -121,12 +120,8 @@ def _usage(said: Mapping[str, Any]) -> Usage:
 def _trouble(said: Mapping[str, Any], text: str, now: float) -> Trouble:
     fault: Fault = next((one for one in _FAULTS if one == said.get("fault")), "transient")
     after = said.get("retry_after_s")
-    until = now + float(after) if _is_amount(after) and after is not None else None
+    until = now + float(after) if is_amount(after) and after is not None else None
     return Trouble(fault, text or "it says that it failed", until)
-
-
-def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def _last(errors: str) -> str:

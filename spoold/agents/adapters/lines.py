@@ -5,12 +5,12 @@ Law: pure. What is no JSON is passed over, also when a line ends in the middle o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+
+from spoold.protocol import codec, quantity
 
 # How often an object's beginning is looked for in one line: a line of a megabyte of braces must not take minutes.
 TRIES = 64
-_DECODER = json.JSONDecoder()
 
 
 def objects(line: str) -> Iterator[dict[str, object]]:
@@ -19,13 +19,9 @@ def objects(line: str) -> Iterator[dict[str, object]]:
     for _ in range(TRIES):
         if at < 0:
             return
-        try:
-            found, end = _DECODER.raw_decode(line, at)
-        except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            if isinstance(found, dict):
-                yield found
+        found, end = codec.load_next(line, at) or (None, at + 1)
+        if isinstance(found, dict):
+            yield found
         at = line.find("{", end)
 
 
@@ -46,6 +42,11 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def amount(value: object) -> float:
+    """Return an amount; 0 for anything else."""
+    return float(value) if isinstance(value, int | float) and quantity.is_amount(value) else 0.0
+
+
 def count(value: object) -> int:
-    """Return a number that is not negative as an int; 0 for anything else."""
-    return max(0, int(value)) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    """Return an amount as an int; 0 for anything else."""
+    return int(amount(value))

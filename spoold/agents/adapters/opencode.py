@@ -144,7 +144,7 @@ def _settings(errand: Errand, base: str) -> dict[str, object]:
 def _usage(part: dict[str, object]) -> Usage:
     tokens, cache = lines.inner(part, "tokens"), lines.inner(part, "tokens", "cache")
     price = part.get("cost")
-    cost = float(price) if isinstance(price, int | float) else 0.0
+    cost = lines.amount(price)
     kind: Cost = "estimated" if cost else "unknown"  # it is 0 for a model whose price is not known
     return Usage(
         lines.count(tokens.get("input")) + lines.count(cache.get("write")),

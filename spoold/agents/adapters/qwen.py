@@ -30,7 +30,7 @@ SETTINGS = {
 _LINE = re.compile(
     r"^(\S+Z) \[(?:WARN|ERROR|INFO)\] \[(RETRY|OPENAI_ERROR|[A-Z_]*ERROR)\](?: \[trace_id=[^\]]*\])? (.*)"
 )
-_DELAY = re.compile(r"explicit delay of (\d+)ms|backoff in (\d+)s")
+_DELAY = re.compile(r"explicit delay of (\d{1,12})ms|backoff in (\d{1,12})s")
 _STATUS = re.compile(r"\bstatus (\d{3})\b|API Error: (\d{3})\b")
 
 

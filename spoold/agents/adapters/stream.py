@@ -101,7 +101,7 @@ class Stream:
         cached = lines.count(usage.get("cache_read_input_tokens"))
         into = lines.count(usage.get("input_tokens")) + lines.count(usage.get("cache_creation_input_tokens"))
         price = found.get("total_cost_usd")
-        cost = float(price) if isinstance(price, int | float) and not self.resumed else 0.0
+        cost = 0.0 if self.resumed else lines.amount(price)
         kind: Cost = "estimated" if cost else "unknown"
         fresh = max(0, into - cached) if self._cached_within else into
         return Usage(fresh, lines.count(usage.get("output_tokens")), cached, cost, kind)

@@ -8,7 +8,6 @@ Touches: files.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from typing import Any
 from spoold.agents.workspace import publishing
 from spoold.agents.workspace.config import repository
 from spoold.agents.workspace.git import Git, commit_of
-from spoold.protocol.errors import WrongValue
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile, WrongValue
 
 _LATEST = 10**9 - 1
 
@@ -47,8 +47,8 @@ def read_result(folder: str | None, task: str) -> Mapping[str, Any]:
         return {}
     try:
         with open(os.path.join(folder, f"{task}.json"), "rb") as file:
-            return workspace_of(json.load(file))
-    except (OSError, ValueError):
+            return workspace_of(codec.load(file.read(), file.name))
+    except (OSError, BadFile):
         return {}
 
 

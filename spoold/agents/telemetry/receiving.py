@@ -18,9 +18,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import orjson
-
 from spoold.agents.telemetry.reading import Clean, Kept
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
 
 # Bytes of one post, and of all; posts at once; seconds for one post, and for silence within it.
 POST_MAX, ALL_MAX, AT_ONCE, POST_S, SILENT_S = 8 << 20, 512 << 20, 8, 10.0, 3.0
@@ -117,10 +117,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         else:
             try:
-                post = orjson.loads(self._body())
+                post = codec.load(self._body(), "the post")
             except _Refused as refused:
                 self._answer(refused.status)
-            except ValueError:
+            except BadFile:
                 self._answer(HTTPStatus.BAD_REQUEST)
             else:
                 if name == TRACES:

@@ -10,12 +10,14 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from spoold.client.view.card import Card, Row
+from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 
 FACETS = ("state", "type", "batch", "worker", "code")
@@ -172,12 +174,10 @@ def _behind(
 
 
 def _begin(cursor: str) -> tuple[Any, str]:
-    try:
-        match orjson.loads(cursor):
+    with suppress(BadFile):
+        match codec.load_text(cursor, "cursor"):
             case [value, str(name)] if isinstance(value, str | int | float):
                 return value, name
-    except ValueError:
-        pass
     raise _no_cursor(cursor)
 
 

@@ -106,9 +106,6 @@ def reject(
 
 def value_of(text: str) -> Any:
     """Return the JSON value of a word on the command line; a word that is no JSON is a text."""
-    import json
+    from spoold.protocol.codec import value_of as read
 
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return read(text)

@@ -55,19 +55,15 @@ def checkpoint(
 
 def _value(word: str) -> Any:
     """Return the JSON value of a word or of a file; text that is no JSON is itself. Errors: BadFile."""
-    import json
-
     from spoold.faces.cli.values import read_file
+    from spoold.protocol.codec import value_of
     from spoold.protocol.errors import BadFile
 
     try:
         text = read_file(word[1:]).decode() if word.startswith("@") else word
     except UnicodeDecodeError:
         raise BadFile(word[1:], "", "is no UTF-8 text.", "save text, or JSON.") from None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return value_of(text)
 
 
 def _text(value: Any) -> bytes:

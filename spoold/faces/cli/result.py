@@ -48,3 +48,5 @@ def result(
             why = output.why_ended(found)
             output.remark(output.within(f"{found.task_id} {'was skipped' if skipped else 'failed'}: {why}"))
         raise typer.Exit(0 if skipped else TASK_FAILED)
+    if found.output_problem and not as_json:
+        output.remark(output.within(f"{found.task_id}: {output.why_ended(found)}"))

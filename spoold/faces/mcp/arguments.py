@@ -6,11 +6,11 @@ An unknown field is an error, never ignored: a misspelt timeout must not become 
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from spoold.protocol import codec
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Env, Strict, TaskId
 from spoold.protocol.patterns import Pattern
@@ -30,10 +30,7 @@ class Arguments(Strict):
 def _listed_in(value: Any) -> Any:
     """Accept a list that a client has written as a string of JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        return codec.value_of(value)
     return value
 
 

@@ -16,6 +16,8 @@ import orjson
 from spoold.client.logs import last_bytes
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tasks import ListTasks, listed
+from spoold.protocol import codec
+from spoold.protocol.codec import WRITTEN_DEPTH
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import is_id
 
@@ -54,4 +56,5 @@ def read(session: Session, uri: str) -> tuple[str, str]:
 
 def _plain(value: Any) -> Any:
     """What was found, as JSON has it: results are models."""
-    return orjson.loads(orjson.dumps(value, default=lambda model: model.model_dump(mode="json")))
+    data = orjson.dumps(value, default=lambda model: model.model_dump(mode="json"))
+    return codec.load(data, "the task", depth=WRITTEN_DEPTH)

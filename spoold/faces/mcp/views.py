@@ -20,7 +20,7 @@ from spoold.faces.mcp.tool import Answer
 from spoold.pictures.traces.told import without_spans
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.lifecycle import State
-from spoold.protocol.result import Code, Result, Status, why_ended
+from spoold.protocol.result import Code, Result, Status, remark_of, why_ended
 
 Word = Literal["running", "completed", "error", "timeout", "cancelled"]
 OUTPUT_MOST = 40_000
@@ -136,7 +136,7 @@ def finished(result: Result, *, output: bool = True) -> TaskResult:
 
 def _said(result: Result, status: Word) -> str:
     if result.error is None:
-        return f"task {result.task_id} has ended: {status}."
+        return " ".join(filter(None, (f"task {result.task_id} has ended: {status}.", remark_of(result))))
     return f"task {result.task_id} has ended: {status} ({why_ended(result)})."
 
 

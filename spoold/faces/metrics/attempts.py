@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from spoold.faces.metrics import families as f
 from spoold.faces.metrics.families import Histogram, Samples
+from spoold.protocol.quantity import is_amount
 from spoold.protocol.stamps import moment
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Attempts:
 
     def _ran(self, task: str, duration_s: object) -> None:
         kind = self._types.pop(task, _UNKNOWN)
-        if isinstance(duration_s, int | float) and not isinstance(duration_s, bool) and duration_s >= 0:
+        if isinstance(duration_s, int | float) and is_amount(duration_s):
             _histogram(self._runs, kind).add(duration_s)
 
 

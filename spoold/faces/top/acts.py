@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from spoold.faces.top.lines import NODE, QUESTION, TASK, TYPE, Behind
 from spoold.faces.top.source import Source
+from spoold.protocol import codec
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import SpoolError
 
@@ -123,10 +122,7 @@ def _answer(source: Source, action: str, behind: Behind) -> Proposal:
 
 def json_of(text: str) -> Any:
     """Return the JSON value of what was typed; what is no JSON is a text."""
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        return text
+    return codec.value_of(text)
 
 
 def _pause(source: Source, action: str, types: list[str]) -> Proposal:

@@ -7,7 +7,6 @@ Touches: the environment.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from spoold.client.ancestors import adopt_task
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.web.address import Address
 from spoold.faces.web.seen import Asking, Mark, mark_of
+from spoold.protocol import codec
 from spoold.protocol.approval import may_answer
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.names import key
@@ -106,7 +106,4 @@ def for_one(client: SpoolClient, verb: str, form: Address, reason: str) -> str:
 
 def _value(text: str) -> Any:
     """The JSON value of an answer; an answer that is no JSON is a text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return codec.value_of(text)

@@ -19,6 +19,7 @@ from spoold.pictures.ansi import Span
 from spoold.pictures.palette import GLYPHS
 from spoold.pictures.wording import clip, visible
 from spoold.protocol.amount import amount, figure, length, precise
+from spoold.protocol.result import remark_of
 
 _UNKNOWN = "?"
 TEXT_MOST = 20_000
@@ -50,6 +51,7 @@ def environment() -> Environment:
         "number": number,
         "precise": precise,
         "pretty": pretty,
+        "remark": remark_of,
         "state": state,
         "usd": usd,
     }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat
     from spoold.protocol.snapshot import Snapshot
 
-_AMOUNT_MAX, _ROOM_MAX_MB, _PID_MAX, _COUNT_MAX, _CLOCK_MAX_S = 10**9, 10**15, (1 << 31) - 1, 1 << 53, 10**11
+_AMOUNT_MAX, _ROOM_MAX_MB, _PID_MAX, _CLOCK_MAX_S, _MOST = 10**9, 10**15, (1 << 31) - 1, 10**11, 10**12
 _amount, _figure = whole(0, _AMOUNT_MAX), real(0, _AMOUNT_MAX)
 _texts, _texts_by_name = listed(text), by_name(text)
 
@@ -40,21 +40,20 @@ _texts, _texts_by_name = listed(text), by_name(text)
 def _count(value: Any) -> Any:
     """As `fields.Count`: a whole number stays one."""
     if type(value) is float:
-        return real(0)(value)
-    return whole(0, (1 << 64) - 1)(value)
+        return real(0, _MOST)(value)
+    return whole(0, _MOST)(value)
 
 
-def _total(most: int | None) -> Reader:
-    seconds = real(0, most)
-    return part(
-        {
-            "attempts": whole(0, most),
-            "duration_s": seconds,
-            "cpu_s": maybe(seconds),
-            "tokens_used": maybe(_count),
-            "cost_usd": maybe(_count),
-        }
-    )
+_seconds = real(0, _MOST)
+_total = part(
+    {
+        "attempts": whole(0, _MOST),
+        "duration_s": _seconds,
+        "cpu_s": maybe(_seconds),
+        "tokens_used": maybe(_count),
+        "cost_usd": maybe(_count),
+    }
+)
 
 
 HEARTBEAT: Shape = {
@@ -109,9 +108,9 @@ HEARTBEAT: Shape = {
     "notes": _texts,
     "clock_ahead_s": maybe(real(-_CLOCK_MAX_S, _CLOCK_MAX_S)),
     "avoids": _texts_by_name,
-    "endings": by_name(whole(0, _COUNT_MAX)),
-    "spent": maybe(_total(_COUNT_MAX)),
-    "durations": by_name(part({"n": whole(0, _COUNT_MAX), "last": listed(_figure)})),
+    "endings": by_name(whole(0, _MOST)),
+    "spent": maybe(_total),
+    "durations": by_name(part({"n": whole(0, _MOST), "last": listed(_figure)})),
     "mount": maybe(part({"fstype": text, "version": text, "options": _texts, "network": flag})),
     "settings": text,
     "outlived": _texts,
@@ -149,7 +148,7 @@ SNAPSHOT: Shape = {
         {"completed_per_min": real(), "failed_per_min": real(), "eta_s": maybe(real()), "eta_unknown": text}
     ),
     "recent": part({"over_s": real(), "failed_attempts": by_name(whole()), "rejections": by_name(whole())}),
-    "spent": maybe(_total(None)),
+    "spent": maybe(_total),
     "types": by_name(by_name(whole())),
     "durations": by_name(part({"n": whole(), "mean_s": real(), "p95_s": real()})),
     "gates": by_name(by_name(anything)),

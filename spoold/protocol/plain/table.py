@@ -29,6 +29,7 @@ from spoold.protocol.plain.readers import (
     whole,
     word,
 )
+from spoold.protocol.quantity import MOST
 
 
 def _uses(value: Any) -> dict[str, int]:
@@ -65,7 +66,7 @@ _TYPE = {
     "max_tokens": whole(1, 10**9),
     "temperature": real(0, 10),
 }
-_AMOUNTS = {name: maybe(real(0, 10**12)) for name in ("cost_usd", "tokens", "task_s")}
+_AMOUNTS = {name: maybe(real(0, MOST)) for name in ("cost_usd", "tokens", "task_s")}
 _BUDGET = {
     **_AMOUNTS,
     "per": one_of("total", "day", "batch", "type"),

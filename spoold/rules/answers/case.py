@@ -43,7 +43,7 @@ class EndedAttempt:
     """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen.
 
     started: whether it began, since a task may end where it waits; wrote: whether it has a log; last_line: of that
-    log, '' where its program is not at fault.
+    log, '' where its program is not at fault; remark: what is wrong with its output, and the fix.
     """
 
     number: int
@@ -56,6 +56,7 @@ class EndedAttempt:
     started: bool = True
     wrote: bool = False
     last_line: str = ""
+    remark: str = ""
 
     @property
     def ending(self) -> str:

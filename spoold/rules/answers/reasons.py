@@ -201,7 +201,11 @@ def _claimed(case: Case) -> Answer:
 
 
 def _completed(case: Case) -> Answer:
-    return f"it completed{by(case)}, attempt {case.attempt}{frozen(case)}", []
+    text = f"it completed{by(case)}, attempt {case.attempt}{frozen(case)}"
+    if case.last is None or not case.last.remark:
+        return text, []
+    problem, _, fix = case.last.remark.partition(" Fix: ")
+    return text, [Reason("output", problem, fix.rstrip("."))]
 
 
 def _failed(case: Case) -> Answer:

@@ -1,7 +1,7 @@
 """The cost of attempts: the sum over those of one task, and an estimate for one whose worker cannot report it.
 
 Law: no record is counted twice, but of two records of one attempt both count. A figure that no record has stays None.
-No sum exceeds the most that a record can hold, whatever foreign records say.
+No sum exceeds the most of an amount, whatever foreign records say.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
 
+from spoold.protocol import quantity
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, key
 from spoold.protocol.result import Result, Total
 
-# Counts in foreign records may be as large as 64 bits, and no sum may exceed the most that a record can hold.
-MOST, MOST_REAL = 1 << 53, 1.7e308
 # A node beats this often, as a fraction of its interval.
 BEAT_EVERY = 2 / 3
 
@@ -48,8 +47,8 @@ def total_of(results: Iterable[Result]) -> Total | None:
 def plus(one: Total, other: Total) -> Total:
     """The sum of two. A figure that only one of them has is taken as it is."""
     return Total(
-        attempts=min(one.attempts + other.attempts, MOST),
-        duration_s=min(round(one.duration_s + other.duration_s, 6), MOST_REAL),
+        attempts=quantity.plus(one.attempts, other.attempts),
+        duration_s=round(quantity.plus(one.duration_s, other.duration_s), 6),
         cpu_s=_sum(one.cpu_s, other.cpu_s),
         tokens_used=_sum(one.tokens_used, other.tokens_used),
         cost_usd=_sum(one.cost_usd, other.cost_usd),
@@ -65,10 +64,8 @@ def spent_by(workers: Iterable[Heartbeat]) -> Total | None:
 def _sum(one: float | None, other: float | None) -> float | None:
     if one is None or other is None:
         return other if one is None else one
-    both = one + other
-    if isinstance(both, int) and both < MOST:
-        return both
-    return min(round(float(both), 9), MOST_REAL)
+    both = quantity.plus(one, other)
+    return both if isinstance(both, int) else round(both, 9)
 
 
 class Ran(NamedTuple):
@@ -91,5 +88,5 @@ def last_seen(beat: Heartbeat, name: BeatName, task_id: str, attempt: int) -> Ra
             except (ValueError, TypeError):
                 return None
             ran_s = max(0.0, ran_s - run.frozen_s) + (name.beat - name.content) * beat.interval_s * BEAT_EVERY
-            return Ran(run.since, min(ran_s, MOST_REAL), run.frozen_s)
+            return Ran(run.since, min(ran_s, quantity.MOST), run.frozen_s)
     return None

@@ -2,17 +2,17 @@
 
 spoold reads these names in every result that is an object; they stay part of its output.
 
-Law: only a finite number becomes a figure, and a count is 0 or more. A wrong count is a fault of the result, and a
-wrong `retry_after_s` counts as missing, and so does a wrong `changed_files`.
+Law: a figure is finite, and from 0 to the most of an amount; a `retry_after_s` may be below 0. What is none counts as
+missing, and the fault of a wrong cost is told.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from spoold.protocol.quantity import MOST, is_amount
 from spoold.rules.attempts.quota import Quota, quota_in
 from spoold.rules.locks.touched import files_in
 
@@ -41,15 +41,16 @@ def figures_in(result: Any) -> tuple[Figures, str | None]:
     if not isinstance(result, dict):
         return NONE, None
     counts = {name: result[name] for name in _COUNTS if result.get(name) is not None}
-    wrong = [name for name, value in counts.items() if not _is_count(value)]
+    wrong = [name for name, value in counts.items() if not is_amount(value)]
     rest = result.get("retry_after_s")
     figures = Figures(
         **{name: value for name, value in counts.items() if name not in wrong},
-        retry_after_s=rest if _is_number(rest) else None,
+        retry_after_s=rest if is_amount(rest, -MOST) else None,
         quota=quota_in(result),
         changed_files=files_in(result.get("changed_files")),
     )
-    return figures, f"has {wrong[0]} that is no finite number of 0 or more" if wrong else None
+    told = f"has a {wrong[0]} that is no number from 0 to {MOST:,}, so it counts as unknown" if wrong else None
+    return figures, told
 
 
 def overspent(budget: Mapping[str, float], progress: Any) -> str | None:
@@ -70,11 +71,3 @@ def filled(figures: Figures, progress: Any) -> Figures:
         tokens_used=last.tokens_used if figures.tokens_used is None else figures.tokens_used,
         cost_usd=last.cost_usd if figures.cost_usd is None else figures.cost_usd,
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0

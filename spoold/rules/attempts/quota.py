@@ -8,13 +8,13 @@ Law: a report that cannot be read closes nothing, and its fault is told; the att
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.lanes import as_word
+from spoold.protocol.quantity import MOST, is_amount
 from spoold.protocol.settings import LimitSettings
 from spoold.rules.attempts.outcome import Outcome
 
@@ -65,8 +65,8 @@ def quota_in(result: Any) -> Quota | str | None:
         return Quota(limit, until=moment.timestamp())
     if after_s is None:
         return Quota(limit)
-    if isinstance(after_s, bool) or not isinstance(after_s, int | float) or not -math.inf < after_s < math.inf:
-        return f"the retry_after_s of its quota is not a number: {after_s!r}"
+    if not is_amount(after_s, -MOST):
+        return f"the retry_after_s of its quota is not a number up to {MOST:,}: {after_s!r}"
     return Quota(limit, after_s=max(0.0, float(after_s)))
 
 

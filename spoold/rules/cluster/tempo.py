@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spoold.protocol.amount import amount
+from spoold.protocol.quantity import plus
 from spoold.protocol.snapshot import Rates, Recent
 
 # Rates cover so long, at least a minute, so that one quick task does not promise a rate; stale after so long.
@@ -131,7 +132,7 @@ def _add(pieces: deque[tuple[float, Counter[str]]], now: float, counts: Mapping[
         return
     if not pieces or now - pieces[-1][0] >= PIECE_S:
         pieces.append((now, Counter()))
-    pieces[-1][1].update(new)
+    _count(pieces[-1][1], new)
 
 
 def _sum(pieces: deque[tuple[float, Counter[str]]], now: float) -> dict[str, int]:
@@ -139,5 +140,10 @@ def _sum(pieces: deque[tuple[float, Counter[str]]], now: float) -> dict[str, int
         pieces.popleft()
     total: Counter[str] = Counter()
     for _, counts in pieces:
-        total.update(counts)
+        _count(total, counts)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0]))[:CAUSES])
+
+
+def _count(total: Counter[str], counts: Mapping[str, int]) -> None:
+    for name, count in counts.items():
+        total[name] = plus(total[name], count)

@@ -8,11 +8,12 @@ nothing. While a breaker is open, only the attempt that tries does: the others b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from spoold.protocol.heartbeat import CLOCK_MAX_S
+from spoold.protocol.quantity import MOST
 from spoold.protocol.result import Code, Status
 from spoold.protocol.settings import BreakerSettings, Settings
 
@@ -105,6 +106,6 @@ def _row(said: Any) -> Row:
     failures, until, last = said
     if type(failures) is not int or failures < 1:
         raise ValueError(f"{failures!r} is no number of failures")
-    if until is not None and not (type(until) in (int, float) and math.isfinite(until)):
+    if until is not None and not (type(until) in (int, float) and 0 <= until <= CLOCK_MAX_S):
         raise ValueError(f"{until!r} is no moment")
-    return Row(failures, until, str(last))
+    return Row(min(failures, MOST), until, str(last))

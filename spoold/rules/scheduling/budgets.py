@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from spoold.protocol.quantity import plus
 from spoold.protocol.settings import Amounts, Settings
-from spoold.rules.scheduling.spending import Account, Asked, Sums, Tally, accounts_of, day_of, micros
+from spoold.rules.scheduling.spending import MOST_MICROS, Account, Asked, Sums, Tally, accounts_of, day_of, micros
 
 DAY_S = 86_400
 _NONE = Tally()
@@ -87,7 +88,8 @@ class Purse:
         for account in self.accounts(kind, asked):
             mine = self.book.reserved.setdefault(account, {})
             for name in Amounts.model_fields:
-                mine[name] = mine.get(name, 0) + attempts * (self.book.sums.reserve(kind, asked, name) or 0)
+                more = attempts * (self.book.sums.reserve(kind, asked, name) or 0)
+                mine[name] = max(0, plus(mine.get(name, 0), more, MOST_MICROS))
 
     def reserve_all(self, running: Iterable[tuple[str, Asked]]) -> None:
         """Count the attempts that may run, by type, from nothing."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from spoold.protocol.quantity import clamped
 from spoold.protocol.settings import Amounts, BudgetSettings
 from spoold.rules.scheduling.budgets import Book, Purse
 from spoold.rules.scheduling.spending import Account, Tally, amounts, day_of, micros
@@ -72,7 +73,7 @@ def book_seen(gates: Mapping[str, Any]) -> Book:
             for one in said["periods"]:
                 account = (name, one["period"])
                 spent, reserved = one["spent"], one["reserved"]
-                book.sums.tallies[account] = Tally({n: micros(a) for n, a in spent.items()}, one["attempts"])
+                book.sums.tallies[account] = Tally({n: micros(a) for n, a in spent.items()}, clamped(one["attempts"]))
                 book.reserved[account] = {n: micros(a) for n, a in reserved.items()}
     except (KeyError, TypeError, AttributeError, ValueError):
         return Book(closed=NO_NEWS)

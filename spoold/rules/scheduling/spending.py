@@ -16,13 +16,14 @@ from typing import Any
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.names import key
+from spoold.protocol.quantity import MOST, clamped, plus
 from spoold.protocol.result import Status
 from spoold.protocol.settings import Amounts, BudgetSettings, Settings
 from spoold.protocol.task import Task
 
 UNIT = 1_000_000
-# No sum is more, so that JSON keeps it: 4.6 billion units of a millionth of a million.
-MOST = 1 << 62
+# No sum is more: the most of an amount, in millionths. JSON keeps it.
+MOST_MICROS = MOST * UNIT
 # How many days and batches of a budget are remembered; of batches those that spent last.
 DAYS, BATCHES = 40, 10_000
 # A moving average weighs an attempt as if so many were averaged.
@@ -34,8 +35,11 @@ Account = tuple[str, str]
 
 
 def micros(amount: float) -> int:
-    """An amount in millionths."""
-    return min(round(amount * UNIT), MOST)
+    """An amount in millionths. Errors: TypeError for what is no number: a text times a million fills the memory."""
+    if not isinstance(amount, int | float):
+        raise TypeError(f"{type(amount).__name__} is no amount")
+    found: int = round(clamped(amount) * UNIT)
+    return found
 
 
 def amounts(sums: Mapping[str, int]) -> dict[str, float]:
@@ -150,7 +154,7 @@ class Sums:
                 if budget.unknown == "refuse":
                     value = self.reserve(attempt.type or "", asked, name)
             if value:
-                tally.spent[name] = min(tally.spent.get(name, 0) + value, MOST)
+                tally.spent[name] = plus(tally.spent.get(name, 0), value, MOST_MICROS)
 
     def reserve(self, kind: str, asked: Asked, name: str) -> int | None:
         """How much an attempt may come to: by its own budget, else as is usual for its type; None if not known."""
@@ -184,12 +188,12 @@ class Sums:
             return cls(
                 {
                     (str(one["budget"]), str(one["period"])): Tally(
-                        _numbers(one["spent"]), int(one["attempts"]), _numbers(one["unknown"])
+                        _numbers(one["spent"]), int(_amount(one["attempts"])), _numbers(one["unknown"])
                     )
                     for one in state["tallies"]
                 },
                 {
-                    str(kind): {str(name): (int(pair[0]), float(pair[1])) for name, pair in usual.items()}
+                    str(kind): {str(name): _average(pair) for name, pair in usual.items()}
                     for kind, usual in state["usual"].items()
                 },
                 str(state["day"]),
@@ -199,7 +203,18 @@ class Sums:
 
 
 def _numbers(found: Mapping[str, Any]) -> dict[str, int]:
-    return {str(name): int(value) for name, value in found.items()}
+    return {str(name): int(_amount(value)) for name, value in found.items()}
+
+
+def _average(pair: Any) -> tuple[int, float]:
+    return int(_amount(pair[0])), float(_amount(pair[1]))
+
+
+def _amount(value: Any) -> float:
+    """A number of 0 or more, cut where a checkpoint of an old release says too much. Errors: ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise ValueError(f"{value!r} is no amount")
+    return min(value, MOST_MICROS)
 
 
 def _began(attempt: EndedAttempt) -> bool:

@@ -1,7 +1,7 @@
 """The output of an attempt: the value that its call returned, its result file, or else its printed text.
 
-Law: a result file that cannot be used is a fault of the attempt and never an error: the printed text is the output
-then.
+Law: what an attempt wrote never changes how it ended, and is kept. A result file that is no JSON becomes output as
+text, and its record says what was wrong.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
+from spoold.protocol.result import TEXT
 from spoold.rules.attempts.figures import NONE, Figures, figures_in, filled
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
@@ -18,19 +19,24 @@ from spoold.worker.attempts.reporting import progress_of
 
 RESULT_MAX = 4 << 20
 _FILE = "SPOOL_RESULT_FILE"
+_SMALLER = "write large results into a file of their own, and its path into this one."
+_NUMBER = "write the number without quotes, or leave it out."
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output, the figures beside it, and the fault of the file that it came from; None for no fault."""
+    """The output and the figures beside it. format: TEXT where the result file is no JSON; problem: what is wrong
+    with the file, and the fix. None where nothing is.
+    """
 
     value: Any
     figures: Figures = NONE
-    fault: str | None = None
+    format: str | None = None
+    problem: str | None = None
 
 
 def output_of(attempt: Attempt, scratch: Scratch) -> Output:
-    """Return the output of an attempt that is over: its printed text, if its result file cannot be used.
+    """Return the output of an attempt that is over.
 
     A figure that its result lacks is that of its last progress report: an attempt that was stopped has mostly written
     no result, and yet it has spent something.
@@ -58,11 +64,13 @@ def _output_of(attempt: Attempt, scratch: Scratch) -> Output:
     data = scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
     if not data.strip():
         return Output(None if ending.returned else ending.stdout)
-    if len(data) > RESULT_MAX:
-        return Output(ending.stdout, fault=f"{_FILE} has more than {RESULT_MAX:,} bytes")
     try:
+        if len(data) > RESULT_MAX:
+            raise BadFile(_FILE, "", f"has more than {RESULT_MAX:,} bytes; its beginning is kept.", _SMALLER)
         value = attempt.redacting.value(codec.load(data, _FILE))
     except BadFile as error:
-        return Output(ending.stdout, fault=attempt.redacting.value(str(error)))
+        text = data[:RESULT_MAX].decode(errors="replace")
+        masked = attempt.redacting.value
+        return Output(masked(text), format=TEXT, problem=masked(str(error)))
     figures, wrong = figures_in(value)
-    return Output(value, figures, f"{_FILE} {wrong}" if wrong else None)
+    return Output(value, figures, problem=f"{_FILE} {wrong}. Fix: {_NUMBER}" if wrong else None)

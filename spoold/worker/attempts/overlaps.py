@@ -11,9 +11,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import orjson
-
-from spoold.protocol import layout
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile
 from spoold.protocol.names import EventsName, parse_events
 from spoold.rules.locks.touched import CHANGED, Touched, common, touched_in
 from spoold.store.journal import Journal
@@ -78,7 +77,7 @@ class Overlaps:
         for line in data.splitlines():
             if CHANGED.encode() in line:
                 touched = None
-                with self._store.faults.handling("line of journal", name.encode()), contextlib.suppress(ValueError):
-                    touched = touched_in(orjson.loads(line))
+                with self._store.faults.handling("line of journal", name.encode()), contextlib.suppress(BadFile):
+                    touched = touched_in(codec.load(line, path))
                 if touched is not None:
                     yield touched

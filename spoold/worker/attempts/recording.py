@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spoold.protocol import quantity
 from spoold.protocol.result import Status, Total
 from spoold.rules.attempts import retry
-from spoold.rules.attempts.accounts import MOST_REAL, plus
+from spoold.rules.attempts.accounts import plus
 from spoold.rules.attempts.outcome import Outcome
 from spoold.store.store import stamp
 from spoold.worker.attempts.attempt import Attempt
@@ -51,10 +52,10 @@ class Spent:
         """Add one attempt."""
         self.attempts += 1
         if attempt.ending is not None:
-            self.duration_s += attempt.ending.duration_s
-            self.cpu_s += attempt.ending.cpu_s or 0.0
-        self.tokens_used += output.figures.tokens_used or 0
-        self.cost_usd += output.figures.cost_usd or 0
+            self.duration_s = quantity.plus(self.duration_s, attempt.ending.duration_s)
+            self.cpu_s = quantity.plus(self.cpu_s, attempt.ending.cpu_s or 0.0)
+        self.tokens_used = quantity.plus(self.tokens_used, output.figures.tokens_used or 0)
+        self.cost_usd = quantity.plus(self.cost_usd, output.figures.cost_usd or 0)
 
     def total(self) -> Total:
         """Return the total as a heartbeat says it."""
@@ -62,8 +63,8 @@ class Spent:
             attempts=self.attempts,
             duration_s=round(self.duration_s, 3),
             cpu_s=round(self.cpu_s, 3),
-            tokens_used=min(self.tokens_used, MOST_REAL),
-            cost_usd=min(round(self.cost_usd, 9), MOST_REAL),
+            tokens_used=self.tokens_used,
+            cost_usd=round(self.cost_usd, 9),
         )
 
 
@@ -84,6 +85,8 @@ def record_of(attempt: Attempt, verdict: Conclusion, now: str, uses: Mapping[str
         "duration_s": round(ending.duration_s, 6) if ending else 0.0,
         "exit_code": ending.exit_code if ending else None,
         "output": output.value,
+        "output_format": output.format,
+        "output_problem": output.problem,
         "error": error.model_dump(mode="json") if error else None,
         "tokens_used": output.figures.tokens_used,
         "cost_usd": output.figures.cost_usd,

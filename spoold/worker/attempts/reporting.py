@@ -1,7 +1,8 @@
 """The fields of a worker's heartbeat about the tasks that it runs.
 
 Law: a task that waits in a slot is not reported as running. The progress report is the task's own text: it is read up
-to a bound, and nothing is decided by it but whether the task has spent its own budget, and whether it is served.
+to a bound, and stays a text where it is no JSON. Nothing is decided by it but whether the task has spent its own
+budget, and whether it is served.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import orjson
-
+from spoold.protocol import codec
+from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import AMOUNT_MAX, Running
 from spoold.rules.attempts.quota import is_served
 from spoold.runner.job import RunnerPort
@@ -20,7 +21,8 @@ from spoold.system.host import Host
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 
-PROGRESS_MAX = 4096
+# Bytes, and levels: a heartbeat holds the report some levels down.
+PROGRESS_MAX, PROGRESS_DEPTH = 4096, 64
 
 
 def running_tasks(
@@ -69,6 +71,6 @@ def progress_of(scratch: Scratch, key: str) -> Any:
     if not data:
         return None
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
+        return codec.load(data, "SPOOL_PROGRESS_FILE", depth=PROGRESS_DEPTH)
+    except BadFile:
         return data.decode(errors="replace")

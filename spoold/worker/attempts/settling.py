@@ -122,8 +122,6 @@ class Settling:
         policy = retry_policy(attempt.task, self._store.settings)
         output = output_of(attempt, self._scratch)
         outcome = outcome_of(attempt, policy, output.figures.retry_after_s)
-        if output.fault is not None and outcome.status is Status.SUCCESS:
-            outcome = outcomes.failure(Code.OUTPUT_INVALID, output.fault)
         if attempt.judged is None:  # once: the set of living workers changes, and a written result must stay true
             if outcome.elsewhere and (others := self._company.untried(attempt)):
                 outcome = elsewhere.passed_on(outcome, others)
