@@ -101,7 +101,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     begin = typed[: max(_TOLD + 1, len(typed) // 2)]
     alike = [one for one in words if len(begin) > _TOLD and one.lower().startswith(begin)]
     begun = [one for one in words if len(one) >= _TOLD and typed.startswith(one.lower())]
-    loosely = [one for one in get_close_matches(typed, words, 3, _LOOSELY) if one.lower()[:2] == typed[:2]]
+    loosely = [one for one in get_close_matches(typed, words, 3, _LOOSELY) if one.lower()[:2].startswith(typed[:2])]
     return next(iter(abbreviated + begun + alike + loosely), "")
 
 
