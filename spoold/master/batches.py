@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from spoold.master import anew, doors, gauging, kept, relisting
-from spoold.master.contents import IN_NAME, digest_of
+from spoold.master.contents import IN_NAME
 from spoold.master.desk import Desk
 from spoold.master.kept import in_name
 from spoold.master.rejecting import reject_irregular, take_away
@@ -79,7 +79,8 @@ class Batches:
         self._open: _Open | None = None
         self._staging = Staging()
         self._rested_at = math.inf
-        self._read: tuple[BatchName, bytes] | None = None
+        self._reading: tuple[BatchName, gauging.Reading] | None = None
+        self._read: tuple[BatchName, bytes, bytes] | None = None  # the content of a batch, and its digest
         self._overwritten: dict[BatchName, float] = {}
         self._stuck = Stuck()
 
@@ -138,14 +139,20 @@ class Batches:
 
     def _begin(self, desk: Desk, name: BatchName) -> bool:
         """Read a batch, or settle it; False, with a notice, where neither can be done now. Errors: OSError."""
-        path = kept.path_of(desk, name)
+        path, before = kept.path_of(desk, name), self._reading
+        reading = before[1] if before is not None and before[0] == name else None
+        reading, self._reading = reading or gauging.Reading(path, f"{name.prefix}.jsonl", name), None
         try:
             with desk.reading(path):
-                data = gauging.read_accepted(desk, path, name)
+                found = reading.go_on(desk)
+            if found is None:
+                self._reading = name, reading
+                return True
+            (data,) = found
         except OSError as error:
             return self._unread(desk, name, error)
-        except gauging.TooLarge as found:
-            kept.reject_rest(desk, name, found.error, size=found.size)
+        except gauging.TooLarge as large:
+            kept.reject_rest(desk, name, large.error, size=large.size)
             return name not in desk.door.batches
         if desk.door.promised.get(name) is NOTHING:
             desk.door.unread(name)  # another process has put a file there meanwhile
@@ -154,11 +161,12 @@ class Batches:
             desk.door.left(name)
             desk.door.doubt()
             return True
-        data = self._as_admitted(desk, name, data)
-        if data is None:
+        admitted = self._as_admitted(desk, name, data, reading.digest)
+        if admitted is None:
             return name not in desk.door.batches
+        data, digest = admitted
         sound, settings = desk.door.promised.get(name), desk.store.settings
-        lines = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound, name.done or 0)
+        lines = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound, name.done or 0, digest)
         self._open, self._rested_at = _Open(name, lines, desk.missing.vanished), math.inf
         return True
 
@@ -180,23 +188,24 @@ class Batches:
         desk.tell(path, error, besides)
         return False
 
-    def _as_admitted(self, desk: Desk, name: BatchName, data: bytes) -> bytes | None:
-        """Return the batch's content as admitted, whatever was written into its file since; None if that is lost.
+    def _as_admitted(self, desk: Desk, name: BatchName, data: bytes, digest: bytes) -> tuple[bytes, bytes] | None:
+        """Return the batch's content as admitted, and its digest, whatever was written into its file since; None if
+        that is lost. digest: of the data.
 
         This leader may have read it before. Otherwise the lines that are no tasks yet are unknown, and the file is a
         new drop.
         """
         admitted = in_name(name)
-        if not digest_of(data).startswith(admitted):
+        if not digest.startswith(admitted):
             if self._read is None or self._read[0] != name:
                 if anew.judge_anew(desk, kept.path_of(desk, name), f"{name.stem}.jsonl"):
                     desk.door.finish(name)
                     self._overwritten[name] = desk.step.now.monotonic + desk.store.settings.drop.watch_s
                     desk.journal.note("OVERWRITTEN", batch=name.encode(), problem=OVERWRITTEN, mend=kept.ADVICE)
                 return None
-            data = self._read[1]
-        self._read = (name, data) if admitted else None
-        return data
+            _, data, digest = self._read
+        self._read = (name, data, digest) if admitted else None
+        return data, digest
 
     def _expand_if_room(self, desk: Desk, under_way: _Open) -> bool | None:
         """Expand it. None on a full share, where work that needs no room goes on. False when all is done but the

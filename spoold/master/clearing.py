@@ -95,7 +95,7 @@ class Clearing:
 
 
 def _remove(desk: Desk, path: str, names: list[str]) -> None:
-    for name in names:
+    for name in desk.some(names):
         take_away(desk, layout.join(path, name))
     with contextlib.suppress(OSError):
         desk.store.fs.rmdir(path)
@@ -114,10 +114,9 @@ def clear_bucket(desk: Desk, directory: str) -> float:
             groups.setdefault(key(found.id), []).append(name)
     settings = desk.store.settings.retention
     ages: list[float] = []  # of those that stay
-    for task_key, names in groups.items():
+    for task_key, names in desk.some(groups.items(), directory):
         tasks = [name for name in names if _is_task(name)]
         records = [name for name in names if name not in tasks]
-        desk.breathe()
         age_s = min(age_of(desk, layout.join(directory, name)) for name in records or tasks)
         if not retention.too_old(age_s, settings.archive_s):
             ages.append(age_s)
@@ -125,7 +124,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
         for name in [*tasks, *records]:
             take_away(desk, layout.join(directory, name))
         desk.view.archived.discard(task_key)
-    return retention.none_due_s(ages, settings)
+    return 0.0 if desk.step.cut else retention.none_due_s(ages, settings)
 
 
 def _is_task(name: str) -> bool:
@@ -148,7 +147,7 @@ def age_of(desk: Desk, path: str) -> float:
 def _clear_journals(desk: Desk) -> None:
     """Delete journals that have not been written for long; never this leader's own."""
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.events_s
-    for name in sorted(absence.names_unless_blocked(fs, layout.EVENTS)):
+    for name in desk.some(sorted(absence.names_unless_blocked(fs, layout.EVENTS)), "journals"):
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
         if events is None or events.writer == desk.store.writer:
             continue
@@ -162,7 +161,8 @@ def _clear_abandoned(desk: Desk) -> None:
     A client that was only asleep for that long gets an error at its next write, and begins again.
     """
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.tmp_s
-    for writer in sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer}):
+    writers = sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer})
+    for writer in desk.some(writers, "tmp"):
         path = layout.join(layout.TMP, writer)
         if retention.too_old(age_of(desk, path), max_age_s):
             try:
@@ -177,7 +177,7 @@ def _remove_idle_lanes(desk: Desk) -> None:
     rmdir refuses a directory that has just received something; a node that moves into a lane makes it if needed.
     """
     fs, ready, used = desk.store.fs, desk.view.ready, desk.backlog.per_lane()
-    for lane in sorted(ready.keys() | list_lanes(fs, layout.WAITING).keys()):
+    for lane in desk.some(sorted(ready.keys() | list_lanes(fs, layout.WAITING).keys()), "idle lanes"):
         if ready.get(lane) or lane in used:
             continue
         for directory in (layout.READY, layout.WAITING):

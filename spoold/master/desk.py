@@ -7,7 +7,7 @@ returns, the view, the backlog and the journal agree on the token. It may touch 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -65,6 +65,7 @@ from spoold.system.filesystem import DamagedError
 T = TypeVar("T")
 OF_ONE_FILE_MEND = "let the user that the master runs as read and remove it (chmod, chown), or move it away"
 DAMAGED_MEND = "check the disk that it is on, or move the file out of the spool and submit the task again"
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ class Desk:
     all epochs. request_ends: when requests end by themselves (s since 1970, the pool's clock). book: what the budgets
     have spent and reserved; breakers: the failures in a row, by type. ruled_by: what groups waiting tasks.
     breathe: call it between the items of a long loop, to keep the token of leadership; it raises OSError, DoorShut.
+    turns: where a loop that was cut goes on.
     """
 
     store: Store
@@ -105,6 +107,7 @@ class Desk:
     damaged: dict[str, float] = field(default_factory=dict)
     request_ends: dict[Request, float] = field(default_factory=dict)
     breathe: Callable[[], None] = lambda: None
+    turns: dict[str, int] = field(default_factory=dict)
 
     @property
     def resources(self) -> Resources:
@@ -125,6 +128,33 @@ class Desk:
     def paused(self) -> dict[str, float | None]:
         """Return the types that are paused now, as `paused_by`."""
         return paused_by(self.view.requests, self.request_ends, self.step.now.wall)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time of this stage is up."""
+        return self.store.clock.monotonic() >= self.step.until
+
+    def some(self, items: Iterable[T], turn: str = "") -> Iterator[T]:
+        """Yield items of which others decide how many there are: at least one, and as many as this stage has time
+        for. Where some are left, `step.cut` is set, and the next step goes on with them. Errors: OSError, DoorShut.
+
+        turn: a name for the loop, where some items stay: then it goes on behind those that it came to, so that no
+        item waits for ever. Without one, each step begins with the first.
+        """
+        if turn:
+            all_of_them = list(items)
+            begin = self.turns.pop(turn, 0) % max(len(all_of_them), 1)
+            items = all_of_them[begin:] + all_of_them[:begin]
+        else:
+            begin = 0
+        for number, item in enumerate(items):
+            if number and self.late:
+                self.step.leave()
+                if turn:
+                    self.turns[turn] = begin + number
+                return
+            self.breathe()
+            yield item
 
     def known_elsewhere(self, task_id: str, place: Place) -> bool:
         """Whether the id belongs to a task that is not the one at this place."""

@@ -201,8 +201,7 @@ def finish(desk: Desk) -> None:
     """Admit each task in the door, or set it aside if its id is taken by now. Errors: OSError, DoorShut."""
     if desk.door.in_doubt:
         look_behind(desk)
-    for name in sorted(desk.door.half, key=TaskName.encode):
-        desk.breathe()
+    for name in desk.some(sorted(desk.door.half, key=TaskName.encode), "half"):
         if desk.faults.rests("task in the door", name.id):
             continue
         with desk.faults.handling("task in the door", name.id, name.id, name.attempt) as handling:

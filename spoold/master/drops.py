@@ -44,6 +44,7 @@ class Drops:
         self._growing = Growing()
         self._chosen: dict[str, tuple[Admit, bytes]] = {}
         self._judging: dict[str, judging.Judging] = {}
+        self._reading: dict[str, gauging.Reading] = {}
         self._stuck = Stuck()
         self._originals, self._children = Originals(), Children()
         self._lines = self._judged = 0
@@ -66,7 +67,12 @@ class Drops:
         """Judge the drops in pending/, none if closed; returns how many are left to judge. Errors: OSError."""
         self._originals.step(desk)
         drops = desk.view.pending
-        remembered: tuple[dict[str, Any], ...] = (self._growing.young, self._judging, self._stuck.drops)
+        remembered: tuple[dict[str, Any], ...] = (
+            self._growing.young,
+            self._judging,
+            self._reading,
+            self._stuck.drops,
+        )
         for known in remembered:
             for gone in [drop for drop in known if not _stands(drops, drop)]:
                 del known[gone]
@@ -93,6 +99,9 @@ class Drops:
 
     def _judged_enough(self, desk: Desk, drop: str, settled: set[str]) -> bool:
         """Judge a drop, and note whether that settled it; True when the next step has to do it."""
+        if desk.late and self._judged:
+            desk.step.leave()
+            return True
         if self._judged == PER_STEP or sum(len(data) for _, data in self._chosen.values()) > BYTES_PER_STEP:
             return True
         self._judged += 1
@@ -105,7 +114,7 @@ class Drops:
             self._stuck.put_off(desk, drop, told)
             return False
         self._stuck.forget(drop)
-        if drop not in self._growing and drop not in self._judging and drop not in self._chosen:
+        if not any(drop in known for known in (self._growing, self._judging, self._reading, self._chosen)):
             settled.add(drop)
         return False
 
@@ -119,6 +128,7 @@ class Drops:
             self._judge(desk, drop)
         if handling.fault is not None:
             self._judging.pop(drop, None)
+            self._reading.pop(drop, None)
             self._set_aside(desk, drop, handling.fault)
 
     def _set_aside(self, desk: Desk, drop: str, fault: Fault) -> None:
@@ -133,7 +143,6 @@ class Drops:
             desk.step.deny()
 
     def _judge(self, desk: Desk, drop: str) -> None:
-        fs, drops = desk.store.fs, desk.store.settings.drop
         path = layout.join(layout.PENDING, drop)
         batch = drop.lower().endswith(".jsonl")
         if drop in self._judging:
@@ -142,29 +151,17 @@ class Drops:
         if not batch and not drop.lower().endswith(".json"):
             self._judge_kind(desk, drop)
             return
-        limit = drops.max_batch_bytes if batch else drops.max_bytes
-        try:
-            # One byte more than is allowed: enough to know that it is too much, however huge the file is.
-            data = gauging.read(desk, path, drop) if batch else fs.read(path, limit + 1)
-            size = len(data) if len(data) <= limit else fs.stat(path).size
-        except FileNotFoundError:
+        reading = self._reading.pop(drop, None) or gauging.Reading(path, drop)
+        read = self._read(desk, drop, reading if batch else None)
+        if read is None:
             return
-        except gauging.TooLarge as found:
-            if not (found.young and self._growing.unfinished(desk, drop, found.error, found.seen, found.size)):
-                self._reject(desk, drop, found.error, size=found.size, unfinished=found.young, watched=True)
-            return
-        except NotRegularError:
-            self._judge_kind(desk, drop)
-            return
-        except OSError as error:
-            self._unread(desk, drop, error)
-            return
+        data, size = read
         refused = admission.judge_kind(drop, "file", size, desk.store.settings)
         if refused is not None:
             self._reject(desk, drop, refused.error, size=size, watched=True)
             return
         if batch:
-            self._judging[drop] = judging.Judging(desk, drop, data)
+            self._judging[drop] = judging.Judging(desk, drop, data, reading.digest)
             self._batch(desk, drop)
             return
         order, made_id = admission.settle(drop, desk.next_micros(), desk.epoch)
@@ -174,6 +171,33 @@ class Drops:
         if isinstance(verdict, Admit) and desk.view.known(verdict.name.id):
             verdict = duplicates.judge(desk, drop, verdict, codec.load(data, drop))
         self._act(desk, drop, verdict, data)
+
+    def _read(self, desk: Desk, drop: str, reading: gauging.Reading | None) -> tuple[bytes, int] | None:
+        """Return the content and the size of a drop, of a batch by its reading; None when it is settled otherwise, or
+        the next step reads on. Errors: OSError of the share.
+        """
+        fs, drops, path = desk.store.fs, desk.store.settings.drop, layout.join(layout.PENDING, drop)
+        limit = drops.max_bytes if reading is None else drops.max_batch_bytes
+        try:
+            if reading is None:
+                # One byte more than is allowed: enough to know that it is too much, however huge the file is.
+                data = fs.read(path, limit + 1)
+            elif (found := reading.go_on(desk)) is None:
+                self._reading[drop] = reading
+                return None
+            else:
+                data = found[0] or b""
+            return data, len(data) if len(data) <= limit else fs.stat(path).size
+        except FileNotFoundError:
+            return None
+        except gauging.TooLarge as large:
+            if not (large.young and self._growing.unfinished(desk, drop, large.error, large.seen, large.size)):
+                self._reject(desk, drop, large.error, size=large.size, unfinished=large.young, watched=True)
+        except NotRegularError:
+            self._judge_kind(desk, drop)
+        except OSError as error:
+            self._unread(desk, drop, error)
+        return None
 
     def _judge_kind(self, desk: Desk, drop: str) -> None:
         """Reject an entry that is no regular file for its kind, unless it was removed meanwhile."""
@@ -280,13 +304,14 @@ class Drops:
         if not isinstance(verdict, Accepted):
             self._act(desk, drop, verdict, data)
             return
-        if not ours and self._growing.unsettled(desk, drop, data, at_once=drop.lower().endswith(WHOLE)):
+        at_once = drop.lower().endswith(WHOLE)
+        if not ours and self._growing.unsettled(desk, drop, data, trial.digest, at_once=at_once):
             return
         if verdict.born and (refused := self._children.refuses(drop, verdict.born, desk.store.settings.children)):
             self._reject(desk, drop, refused, data)
             return
         path = layout.join(layout.PENDING, drop)
-        if not ours and durability.needed(desk) and not durability.make(desk, path, durability.signature(data)):
+        if not ours and durability.needed(desk) and not durability.make(desk, path, (len(data), trial.digest)):
             return
         self._growing.forget(drop)
         batches.accept(desk, drop, data, verdict)

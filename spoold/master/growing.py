@@ -51,10 +51,15 @@ class Growing:
         """Forget a drop that was settled."""
         self.young.pop(drop, None)
 
-    def note(self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None) -> Young:
-        """Remember how the drop looks; `since` is when it began to look so. size: in bytes, if not that of data."""
+    def note(
+        self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None, digest: bytes = b""
+    ) -> Young:
+        """Remember how the drop looks; `since` is when it began to look so. size: in bytes, if not that of data;
+        digest: of the data, where it is known.
+        """
         now = desk.step.now.monotonic
-        signature = (len(data) if size is None else size, hashlib.blake2b(data, digest_size=16).digest())
+        digest = digest or hashlib.blake2b(data, digest_size=16).digest()
+        signature = (len(data) if size is None else size, digest)
         young = self.young.get(drop)
         if young is None or young.signature != signature:
             young = self.young[drop] = Young(signature, now, now, error)
@@ -86,10 +91,11 @@ class Growing:
         young.look_at = now + (SOON_S if age_s < LATER_S else LATER_S)
         return age_s < desk.store.settings.drop.grace_s
 
-    def unsettled(self, desk: Desk, drop: str, data: bytes, *, at_once: bool = False) -> bool:
+    def unsettled(self, desk: Desk, drop: str, data: bytes, digest: bytes, *, at_once: bool = False) -> bool:
         """Whether to wait for a batch that looks whole: one that was cut at a line's end looks so, too.
 
-        at_once: its name promises that it was published by rename, so only an open file says otherwise.
+        digest: of the data; at_once: its name promises that it was published by rename, so only an open file says
+        otherwise.
         """
         writer, now = has_writer(desk, drop), desk.step.now.monotonic
         grace_s = 0.0 if at_once else desk.store.settings.drop.grace_s
@@ -97,7 +103,7 @@ class Growing:
             error = held(drop)
         else:
             error = BadFile(drop, "", "may still be growing.", "wait, or publish it by rename as NAME.whole.jsonl.")
-        young = self.note(desk, drop, error, data)
+        young = self.note(desk, drop, error, data, digest=digest)
         until = young.since + (grace_s if writer is None else min(grace_s, STILL_S))
         young.look_at = now + LATER_S if writer else until
         return writer is True or now < until

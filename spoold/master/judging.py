@@ -18,19 +18,20 @@ from spoold.rules.entry.admission import Reject, Young, taken
 from spoold.rules.entry.batch import Accepted
 from spoold.rules.entry.naming import UnknownName
 
-# Lines that are read in one step: few enough that other work goes on beside them.
-CHECKED_PER_STEP = 2000
+# Lines that are read in one step: few enough that other work goes on beside them. After each EACH of them, which may
+# be long, it is seen whether there is time for more.
+CHECKED_PER_STEP, EACH = 2000, 20
 
 
 class Judging:
     """A batch whose lines are being read, some at each step."""
 
-    def __init__(self, desk: Desk, drop: str, data: bytes, done: int = 0) -> None:
-        """done: how many of its bytes are tasks already."""
-        self.data = data
+    def __init__(self, desk: Desk, drop: str, data: bytes, digest: bytes, done: int = 0) -> None:
+        """digest: of the data; done: how many of its bytes are tasks already."""
+        self.data, self.digest = data, digest
         self._drop = drop
         self._done = done
-        self._check = batch.Check(data, drop, desk.store.settings, done)
+        self._check = batch.Check(data, drop, desk.store.settings, done, digest)
         self._sound: Accepted | None = None
 
     def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
@@ -40,14 +41,27 @@ class Judging:
         """
         before = self._check.count
         if self._sound is None:
-            verdict = self._check.go_on(most)
+            verdict = self._check_some(desk, most)
             if isinstance(verdict, Reject) and outdated(desk, verdict.error):
-                self._check = batch.Check(self.data, self._drop, desk.store.settings, self._done)
+                self._check = batch.Check(self.data, self._drop, desk.store.settings, self._done, self.digest)
                 return None, 0
             if not isinstance(verdict, Accepted):
                 return verdict, self._check.count - before
             self._sound = verdict
         return self._compare(desk, self._sound), self._check.count - before
+
+    def _check_some(self, desk: Desk, most: int) -> Accepted | Reject | Young | None:
+        left = most
+        while left > 0:
+            verdict = self._check.go_on(min(EACH, left))
+            left -= EACH
+            if verdict is not None:
+                return verdict
+            desk.breathe()
+            if desk.late:
+                break
+        desk.step.leave()
+        return None
 
     def _compare(self, desk: Desk, sound: Accepted) -> Accepted | Reject | None:
         """Accept a batch if each task that has one of its ids says the same as its line; else reject it whole."""
@@ -56,7 +70,7 @@ class Judging:
         if not any(desk.view.known(k) for k in sound.named):
             return sound
         for line in batch.lines(
-            self.data, self._drop, desk.orders.encode(0), "", desk.store.settings, sound, self._done
+            self.data, self._drop, desk.orders.encode(0), "", desk.store.settings, sound, self._done, self.digest
         ):
             desk.breathe()
             if key(line.name.id) not in sound.named or not desk.view.known(line.name.id):

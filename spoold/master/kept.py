@@ -41,6 +41,7 @@ class _Watched:
     since: float
     look_at: float
     told: tuple[str, ...] = ()
+    reading: gauging.Reading | None = None
     judging: judging.Judging | None = None
 
 
@@ -98,7 +99,7 @@ class Kept:
                 desk.door.left(name)
             return
         if size != watched.size:
-            watched.size, watched.since, watched.judging = size, now, None
+            watched.size, watched.since, watched.reading, watched.judging = size, now, None, None
         still_s, settings = now - watched.since, desk.store.settings.drop
         over = writer is False or (writer is None and still_s >= settings.watch_s)
         if watched.size == name.done:
@@ -113,15 +114,21 @@ class Kept:
     def _judge_rest(desk: Desk, name: BatchName, watched: _Watched, over: bool) -> None:
         """Judge the added lines, which have been still for a while. over: nothing more will come."""
         if watched.judging is None:
+            reading = watched.reading or gauging.Reading(path_of(desk, name), f"{name.stem}.jsonl")
+            watched.reading = None
             try:
-                data = gauging.read(desk, path_of(desk, name), f"{name.stem}.jsonl")
-            except gauging.TooLarge as found:
-                if over or not found.young:
-                    reject_rest(desk, name, found.error, size=found.size)
+                found = reading.go_on(desk)
+            except gauging.TooLarge as large:
+                if over or not large.young:
+                    reject_rest(desk, name, large.error, size=large.size)
                 return
+            if found is None:
+                watched.reading = reading
+                return
+            data = found[0] or b""
             if not digest_of(data[: name.done]).startswith(in_name(name)):
                 return  # it was overwritten since this look began; the next look sees it
-            watched.judging = judging.Judging(desk, f"{name.stem}.jsonl", data, name.done or 0)
+            watched.judging = judging.Judging(desk, f"{name.stem}.jsonl", data, reading.digest, name.done or 0)
         verdict, _ = watched.judging.go_on(desk, judging.CHECKED_PER_STEP)
         if isinstance(verdict, Accepted):
             _admit_rest(desk, name, watched.judging.data, verdict)

@@ -115,9 +115,9 @@ class Leadership:
     @property
     def renew_must(self) -> float:
         """When (monotonic, s) the token must be renewed even in the middle of a step: the renewal costs some round
-        trips, and half of the lease is then left for it.
+        trips, and at least half of the lease is then left for it.
         """
-        return 0.0 if self._renewed_at is None else self._renewed_at + self._lease_s / 2
+        return 0.0 if self._renewed_at is None else self._renewed_at + 1.5 * self._renew_s
 
     def untrusted(self) -> None:
         """Note that a look failed, which proves nothing about the holder."""

@@ -31,7 +31,7 @@ def learn(desk: Desk, came: Collection[str]) -> None:
     for task_key in came:
         desk.learned.look_up(task_key, desk.step.now.monotonic)
     again = bool(desk.learned.unlearned) and desk.polling.take("unlearned", AGAIN_S, AGAIN_S)
-    for task_key in list(desk.learned.unlearned) if again else came:
+    for task_key in desk.some(list(desk.learned.unlearned) if again else came, "unlearned" if again else ""):
         place, learned = desk.view.where.get(task_key), False
         with desk.faults.handling("demand of the task", task_key, task_key):
             learned = place is None or _learned(desk, task_key, place)

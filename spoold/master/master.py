@@ -4,7 +4,9 @@ One step: look at the token of leadership; if this master has it, list the polle
 
 Law: an error of the environment ends the step and proves nothing about any node; the next step begins again from the
 listings. So does a fault of spoold that names no input, and then nothing that was remembered is used again. Nothing
-of one epoch gets into the next.
+of one epoch gets into the next. However long a step takes, token and beat are renewed on time: before each of its
+calls to the share, and between the items of its long loops. Each stage has SLICE_S; what is left then, it does in the
+next step.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from spoold.master import cadence, doors, following, placing, relisting, takeover
 from spoold.master.breakers import Breakers
@@ -35,9 +38,11 @@ from spoold.store import beats, clocks
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal
 from spoold.store.obstacles import named, obstacles
+from spoold.store.own_time import OwnTime
 from spoold.store.polling import Polling
 from spoold.store.presence import Presence, gone_from_here, report_gone
 from spoold.store.store import Store
+from spoold.system.breathing import Breather, breathing
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
 
@@ -45,6 +50,9 @@ log = logging.getLogger("spoold")
 
 # A leader whose door was shut looks at the token again after this long (s).
 DOOR_SHUT_S = 1.0
+# So long (s) a stage takes items of which others decide how many there are. After a renewal that failed within a
+# step, the next is tried so much later (s).
+SLICE_S, AGAIN_S = 1.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,10 @@ class Master:
     """
 
     def __init__(self, store: Store, host: Host, subscribers: Sequence[Subscriber] = ()) -> None:
+        self._breather = Breather(store.clock)
+        store.fs = breathing(store.fs, self._breather)
+        self._own_time = OwnTime(store.clock, self._breather)
+        self._renewing, self._led_epoch, self._renew_at = False, 0, 0.0
         self.store = store
         self.host = host
         self.leadership = Leadership(store)
@@ -121,10 +133,12 @@ class Master:
                 self._beat(now.monotonic, "standby")
                 self._report_gone()
                 return LeaderStep(False, self._presence.next_due(), leading=False)
-            led = True
-            desk = self._seat(now)
+            led, self._led_epoch = True, self.leadership.epoch
+            with self._breather.during(self._breathe_on_time), self._own_time.of("takeover"):
+                desk = self._seat(now)
             self._beat(now.monotonic, "leader")
-            step = self._lead(desk)
+            with self._breather.during(self._breathe_on_time):
+                step = self._lead(desk)
             self.leadership.came_to(None, now.monotonic)
             return step
         except doors.DoorShut:
@@ -226,7 +240,9 @@ class Master:
         duties = self._duties
         duties.followed = self._followed
         for stage in STAGES:
-            run_safely(stage, desk, duties)
+            desk.step.begin_stage(self.store.clock.monotonic() + SLICE_S)
+            with self._own_time.of(stage.name):
+                run_safely(stage, desk, duties)
         dues = [
             desk.health.next_due() if duties.closed else duties.drops.next_due(),
             duties.batches.next_due(),
@@ -239,7 +255,7 @@ class Master:
         ]
         if not desk.polling.rationed or duties.reporting.stale:
             dues += [self._presence.next_due(), duties.report_due]  # else the step that renews the token does these
-        step, now, left = desk.step, desk.step.now.monotonic, duties.left
+        step, now, left = desk.step, desk.step.now.monotonic, duties.left or desk.step.left
         undecided = not duties.closed and duties.drops.undecided(desk)
         unsettled = step.busy or left or step.unsure or desk.missing or desk.door.half or undecided
         due = min(due for due in dues if due is not None)
@@ -263,17 +279,46 @@ class Master:
 
     def _breathe(self) -> None:
         """Renew token and beat within a long step. Errors: OSError, DoorShut when this master no longer leads."""
-        now, epoch = self.store.clock.monotonic(), self.leadership.epoch
-        if now >= self.leadership.renew_must:
-            if not self.leadership.hold(now, self._holder.gone) or self.leadership.epoch != epoch:
-                raise doors.DoorShut(layout.ADMITTING)
-            self._beat(now, "leader")
+        now, token = self.store.clock.monotonic(), self.leadership.token
+        if self._renewing:
+            return
+        if token is None or now >= self.leadership.renew_must:
+            self._renew(now)
+        if self.leadership.token is None or self.leadership.epoch != self._led_epoch:
+            raise doors.DoorShut(layout.ADMITTING)
+        if self._presence.due(now):
+            self._renew(now)
+
+    def _breathe_on_time(self) -> None:
+        """The same before any call to the share, where an error would be taken for one of that call: then the step
+        goes on, each move still is one rename, and the next item of a long loop tells it.
+        """
+        now, token = self.store.clock.monotonic(), self.leadership.token
+        due = token is not None and (now >= self.leadership.renew_must or self._presence.due(now))
+        if due and now >= self._renew_at and not self._renewing:
+            self._renew_at = now + AGAIN_S
+            try:
+                self._renew(now)
+            except ShutOut:
+                raise
+            except Exception:  # noqa: BLE001  neither is it the fault of the input that is handled: the next beat has it
+                self._renew_at = now + AGAIN_S
+
+    def _renew(self, now: float) -> None:
+        token, must = self.leadership.token, self.leadership.renew_must
+        self._renewing = True
+        try:
+            held = (token is not None and now < must) or self.leadership.hold(now, self._holder.gone)
+            if held and self._presence.due(now):
+                self._presence.beat(now, "leader", within=True, **self._load())
+        finally:
+            self._renewing = False
 
     def _beat(self, now: float, status: str) -> None:
         if self._presence.due(now):
             self._presence.beat(now, status, **self._load())
 
-    def _load(self) -> dict[str, object]:
+    def _load(self) -> dict[str, Any]:
         notes = (f"{self._journal.lost} journal lines lost",) if self._journal.lost else ()
         notes = (*notes, *named(list(self.store.faults.notes), "inputs that spoold could not handle"))
         return {"notes": notes, **self.host.load("/").known()}

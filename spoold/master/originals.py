@@ -62,15 +62,15 @@ class Originals:
 
     def step(self, desk: Desk) -> None:
         """Go on with unsettled copies and originals, also those of the leader before. Errors: OSError, DoorShut."""
-        for path, copy in list(self._copies.items()):
+        for path, copy in desk.some(list(self._copies.items()), "copies"):
             with desk.faults.handling("copy of drop", copy.drop):
                 self._go_on(desk, path, copy)
         unplaced = {copy.original for copy in self._copies.values()}
-        for name in sorted(desk.door.originals - unplaced, key=lambda original: original.order):
-            desk.breathe()
-            if self._look_at.get(name, desk.step.now.monotonic) <= desk.step.now.monotonic:
-                with desk.faults.handling("original", name.encode()):  # it stays, and is looked at again
-                    self._compare(desk, name)
+        now = desk.step.now.monotonic
+        due = [name for name in desk.door.originals - unplaced if self._look_at.get(name, now) <= now]
+        for name in desk.some(sorted(due, key=lambda original: original.order), "originals"):
+            with desk.faults.handling("original", name.encode()):  # it stays, and is looked at again
+                self._compare(desk, name)
 
     def _go_on(self, desk: Desk, path: str, copy: _Copy) -> None:
         if copy.original is None:

@@ -45,8 +45,7 @@ PER_STEP = 1000
 
 def place_returned(desk: Desk) -> None:
     """Move every attempt that was handed back to waiting/; its rest counts from now. Errors: OSError."""
-    for name, task in sorted(desk.view.returned.items()):
-        desk.breathe()
+    for name, task in desk.some(sorted(desk.view.returned.items()), "returned"):
         place = Place(State.RETURNED, layout.RETURNED, name)
         desk.contained("returned task", place, task, partial(_place_one, desk, place, task))
 
@@ -88,10 +87,9 @@ def _lane(desk: Desk, content: Task, name: TaskName) -> str:
 def fail_refused(desk: Desk) -> None:
     """Fail tasks that the gates refuse for good, and ready ones whose deadline has passed. Errors: OSError."""
     failed = 0
-    while failed < PER_STEP and (refused := desk.backlog.refused()):
+    while failed < PER_STEP and not desk.step.cut and (refused := desk.backlog.refused()):
         before = failed
-        for entry, verdict in certain(desk, refused):
-            desk.breathe()
+        for entry, verdict in desk.some(certain(desk, refused), "refused"):
             place = waiting_place(entry.lane, entry.file)
             if place.directory in desk.view.blocked:
                 continue
@@ -100,7 +98,7 @@ def fail_refused(desk: Desk) -> None:
                 failed += desk.fail(place, entry.name, error, status)
         if failed == before:
             break  # none could be moved just now; each task that fails may make others fail, hence the loop
-    for task_key in ends.overdue(desk.learned.deadlines, desk.step.now.wall):
+    for task_key in desk.some(ends.overdue(desk.learned.deadlines, desk.step.now.wall), "overdue"):
         with desk.faults.handling("late task", task_key, task_key):
             fail_late(desk, task_key)
 
@@ -144,10 +142,11 @@ def is_halted(desk: Desk) -> bool:
 def hold_back(desk: Desk) -> None:
     """Take back ready tasks whose type may not run now, or that more urgent work displaces. Errors: OSError."""
     facts = lane_facts(desk, desk.view.ready)
-    for lane, task in holdbacks({lane: list(names.values()) for lane, names in desk.view.ready.items()}, facts):
+    ready = {lane: list(names.values()) for lane, names in desk.view.ready.items()}
+    for lane, task in desk.some(holdbacks(ready, facts), "held back"):
         _hold(desk, task, lane)
     window = desk.store.settings.ready.window
-    for lane, tasks in desk.view.ready.items():
+    for lane, tasks in desk.some(desk.view.ready.items(), "lanes"):
         for task in displaced(list(tasks.values()), desk.backlog, lane, facts[lane], window, desk.step.now):
             _hold(desk, task, lane)
 
@@ -165,7 +164,6 @@ def _gives_way(desk: Desk, one: Standing, to: TaskName) -> bool:
 
 
 def _hold(desk: Desk, task: TaskName, lane: str, **detail: str) -> None:
-    desk.breathe()
     place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
     desk.contained("ready task", place, task, lambda: _hold_at(desk, place, task, lane, detail))
 
@@ -206,16 +204,16 @@ def promote(desk: Desk) -> int:
     chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses)
     if desk.backlog.refusals > refused:
         desk.step.change()  # the next step fails tasks that a gate refused just now
-    for index, entry in enumerate(chosen):
-        try:
-            desk.breathe()
+    begun = 0
+    try:
+        for entry in desk.some(chosen):
             place, made = waiting_place(entry.lane, entry.file), way.made.get(entry.file, ())
             desk.contained("waiting task", place, entry.name, partial(_promote, desk, entry, made))
-        except OSError:
-            for left in chosen[index:]:
-                desk.backlog.put_back(left)
-            raise
-    return len(chosen)
+            begun += 1
+    finally:
+        for left in chosen[begun:]:
+            desk.backlog.put_back(left)
+    return begun
 
 
 def _standing(desk: Desk) -> Iterator[Standing]:

@@ -68,7 +68,7 @@ class Questions:
         self._asked.clear()
         self._hear(desk)
         try:
-            for one in asked:
+            for one in desk.some(asked, "asked"):
                 with desk.faults.handling("question", one.request.encode(), one.request.target):
                     self._expire(desk, one)
             self._ask_late(desk)
@@ -103,8 +103,11 @@ class Questions:
 
     def _ask_late(self, desk: Desk) -> None:
         """Ask what nobody was asked before its time was over: as with any other question, its end follows."""
-        for _ in range(HEARD):
+        for number in range(HEARD):
             if not self._times or self._times[0][0] > desk.step.now.wall:
+                return
+            if number and desk.late:
+                desk.step.leave()
                 return
             until, task_key = heapq.heappop(self._times)
             entry = self._waits(desk, task_key)
@@ -114,8 +117,11 @@ class Questions:
 
     def _ask(self, desk: Desk, standing: list[Requested]) -> None:
         """Ask the most urgent ones; where there is no room, one goes in the place of the least urgent."""
-        room = ASKED_MAX - len(standing) - len(self._asked)
+        room, begun = ASKED_MAX - len(standing) - len(self._asked), len(self._asked)
         while self._unasked:
+            if len(self._asked) > begun and desk.late:
+                desk.step.leave()
+                return
             file, task_key = self._unasked[0]
             entry = self._waits(desk, task_key)
             if entry is None or entry.file != file:

@@ -70,7 +70,7 @@ def _may_sleep(desk: Desk, node: str) -> bool:
 
 def reap(desk: Desk, dead: list[str]) -> None:
     """Take back the claims of dead nodes, then remove the rest of their files. Errors: OSError."""
-    for node in _still_silent(desk, dead):
+    for node in desk.some(_still_silent(desk, dead), "dead"):
         if node in desk.view.claimed and not _reap_claims(desk, node):
             continue
         if not _remove_traces(desk, node):
@@ -113,18 +113,19 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
     directory, last = layout.join(layout.CLAIMED, worker), desk.view.beats.get(worker)
     wanted = last is not None and desk.view.claimed[worker]
     beat = beats.read(desk.store.fs, last) if last is not None and wanted else None
-    for name, task in sorted(desk.view.claimed[worker].items()):
-        desk.breathe()
+    for name, task in desk.some(sorted(desk.view.claimed[worker].items()), f"claims {worker}"):
         if reject_directory(desk, layout.join(directory, name)):
             continue  # only a file was ever claimed
         place = Place(State.CLAIMED, directory, name)
         desk.contained("claimed task", place, task, partial(_take_back, desk, place, task, worker, beat))
+    if desk.step.cut:
+        return False  # the next step goes on, after it has looked for a beat again
     try:
         held = names_in(desk.store.fs, directory)
     except PermissionError:
         desk.view.blocked.add(directory)
         return False
-    for name in held:
+    for name in desk.some(sorted(held), f"held {worker}"):
         path, token = layout.join(directory, name), parse_task(name)
         if token is not None and has_completed(desk, token.id):
             reject_twin(desk, path, token.id)
@@ -175,7 +176,8 @@ def _left_in(desk: Desk, directory: str, error: OSError) -> list[str]:
 def _outlived(desk: Desk, name: TaskName) -> int:
     """Return how many earlier attempts were lost with a worker whose process beats again. Errors: OSError."""
     said = {one for beat in beats.read_all(desk.store.fs).values() for one in beat.outlived}
-    return sum(f"{key(name.id)}.{attempt}" in said for attempt in range(1, name.attempt))
+    mine = [attempt for task, _, attempt in (one.rpartition(".") for one in said) if task == key(name.id)]
+    return sum(attempt.isdecimal() and 1 <= int(attempt[:10]) < name.attempt for attempt in mine)
 
 
 def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, beat: Heartbeat | None) -> None:

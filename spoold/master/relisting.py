@@ -57,7 +57,9 @@ def adopt(desk: Desk, listed: Waiting) -> list[tuple[str, Entry]]:
     all. Returns the entries of the backlog that the listing lacks.
     """
     unseen = []
-    for task_key, entry in desk.backlog.items():
+    for number, (task_key, entry) in enumerate(desk.backlog.items(), 1):
+        if not number % BREATHE_EVERY:
+            desk.breathe()
         try:
             listed[entry.lane].remove(entry.file)
         except KeyError:

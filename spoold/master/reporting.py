@@ -150,10 +150,9 @@ class Reporting:
     def _clear_former(self, desk: Desk) -> None:
         """Remove the snapshots of former leaders, once what they say of alerts stands in one of this leader."""
         former = [] if self._alone else snapshots.list_snapshots(desk.store.fs)
-        self._alone = True
-        for name in former:
-            if name.epoch != desk.epoch:
-                take_away(desk, layout.join(layout.STATUS, name.encode()))
+        for name in desk.some([name for name in former if name.epoch != desk.epoch]):
+            take_away(desk, layout.join(layout.STATUS, name.encode()))
+        self._alone = not desk.step.cut
 
     def _find_twins(self) -> list[str]:
         """Return the warnings about machines with one identity; each is logged once."""

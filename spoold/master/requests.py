@@ -65,7 +65,7 @@ class Requests:
         self._endings.step(desk)
         self._reservations.step(desk)
         self.of_tasks.step(desk)
-        for request in desk.view.requests:
+        for request in desk.some(filter(self._told_of, desk.view.requests), "requests"):
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
             elif not desk.faults.rests("request", request.encode()):
@@ -121,13 +121,15 @@ class Requests:
 
     def _tell(self, desk: Desk) -> None:
         """Note every request when first seen, before it is carried out and gone; REAPED records a reap."""
-        for request in desk.view.requests:
-            if request.verb is Verb.REAP or request.verb in OF_A_LOAN or request in self._told:
-                continue
-            desk.breathe()  # people cancel by the thousand
+        untold = [request for request in desk.view.requests if not self._told_of(request)]
+        for request in desk.some(untold):  # people cancel by the thousand
             self._told.add(request)
             with desk.faults.handling("request to note", request.encode(), _task_of(request)):
                 _note(desk, request)
+
+    def _told_of(self, request: Request) -> bool:
+        """Whether the journal has it, if it gets it at all: it is not carried out before."""
+        return request in self._told or request.verb is Verb.REAP or request.verb in OF_A_LOAN
 
     def _lift(self, desk: Desk, request: Request) -> None:
         """Lift at once. An open of a limit per worker stands until each worker that lives has listed it."""

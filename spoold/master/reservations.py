@@ -46,13 +46,11 @@ class Reservations:
         for gone in reserved.keys() - listed.keys():
             del reserved[gone]
         self.wrong = {request: why for request, why in self.wrong.items() if reserved_key(request) in listed}
-        for name, request in listed.items():
-            if name not in reserved:
-                desk.breathe()
-                with desk.faults.handling("reservation", request.encode()) as handling:
-                    self._read(desk, name, request)
-                if handling.fault is not None:
-                    self._refuse(desk, name, request, handling.fault.cause)
+        for name, request in desk.some([one for one in listed.items() if one[0] not in reserved], "reservations"):
+            with desk.faults.handling("reservation", request.encode()) as handling:
+                self._read(desk, name, request)
+            if handling.fault is not None:
+                self._refuse(desk, name, request, handling.fault.cause)
         for name in desk.backlog.locks.book.grant():
             desk.journal.note("RESERVED", name=name.removeprefix("+"), locks=reserved[name].demand.told())
             desk.step.change()

@@ -18,7 +18,7 @@ from spoold.protocol import layout
 from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.name_parts import ended_key_in
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
-from spoold.protocol.request import Verb
+from spoold.protocol.request import Request, Verb
 from spoold.rules.tree import retention
 from spoold.store import control
 from spoold.store.absence import names_in, names_unless_blocked
@@ -43,6 +43,7 @@ class Retaining:
         self._older: dict[State, dict[str, None]] = {State.COMPLETED: {}, State.FAILED: {}}
         self._due: dict[State, deque[str]] = {State.COMPLETED: deque(), State.FAILED: deque()}
         self._looked_at: float | None = None
+        self._uncleared: list[str] | None = None  # the directories that a gc request has not cleared yet
 
     def step(self, desk: Desk) -> None:
         """Archive tasks that were due at the last look; after a gc request, all. Errors: OSError."""
@@ -54,19 +55,36 @@ class Retaining:
             self._looked_at = desk.step.now.monotonic
             for state, names in ended.items():
                 self._look(desk, state, names, all_of_them=bool(asked))
+        if not asked:
+            self._uncleared = None
         for state, names in ended.items():
             due = self._due[state]
             batch = [due.popleft() for _ in range(min(len(due), BATCH))]
             found = {file: names[file] for file in batch if file in names}
             if may := {file: name for file, name in found.items() if _may_go(desk, key(name.id))}:
                 _archive(desk, state, may)
+                if desk.step.cut:
+                    due.extend(file for file in batch if file in names)
         left = (name for names in ended.values() for name in names.values())
         if asked and all(desk.starts.counts(key(name.id)) for name in left):
-            for request in asked:
-                for bucket in sorted(desk.store.fs.list(layout.ARCHIVE)):
-                    clear_bucket(desk, layout.join(layout.ARCHIVE, bucket))
-                if take_away(desk, control.path(request)):
-                    desk.step.change()
+            self._clear_all(desk, asked)
+
+    def _clear_all(self, desk: Desk, asked: list[Request]) -> None:
+        """Clear the archive, some directories in each step, and then remove the requests. Errors: OSError."""
+        if self._uncleared is None:
+            self._uncleared = sorted(desk.store.fs.list(layout.ARCHIVE))
+        while self._uncleared:
+            clear_bucket(desk, layout.join(layout.ARCHIVE, self._uncleared[-1]))
+            if desk.step.cut:
+                return
+            self._uncleared.pop()
+            if self._uncleared and desk.late:
+                desk.step.leave()
+                return
+        self._uncleared = None
+        for request in asked:
+            if take_away(desk, control.path(request)):
+                desk.step.change()
 
     def _look(self, desk: Desk, state: State, names: Collection[str], *, all_of_them: bool) -> None:
         """Find the tasks that are due; before the ages of all are known, none but all of them."""
@@ -89,8 +107,7 @@ class Retaining:
         if desk.store.common.server() is None:
             return  # without the server's time no age is known
         for state, older in self._older.items():
-            for name in list(older)[:AGES]:
-                desk.breathe()
+            for name in desk.some(list(older)[:AGES]):
                 age_s = age_of(desk, layout.join(layout.RESULTS, name))
                 self._seen[state][name] = desk.step.now.monotonic - max(0.0, age_s)
                 del older[name]
@@ -114,30 +131,36 @@ def _archive(desk: Desk, state: State, names: Mapping[str, EndedName]) -> None:
     others = ids - {key(name.id) for name in alone.values()}
     results = [*alone.items(), *_records(desk, layout.RESULTS, others, parse_ended)]
     logs = _records(desk, layout.LOGS, ids, parse_log)
-    records = [(layout.join(layout.RESULTS, file), found, found.archived("result")) for file, found in results]
-    records += [(layout.join(layout.LOGS, file), found, file) for file, found in logs]
-    stuck = set()
-    for path, found, archived in records:
-        desk.breathe()
-        moved = archive_record(desk.store, path, found, archived)
-        if not moved and moved.fate is not Fate.LOST:
-            stuck.add(key(found.id))  # its task stays where it is, too
-            if isinstance(moved.error, PermissionError):
-                names_in(desk.store.fs, layout.bucket(found.id), desk.view.blocked)
-        desk.recorded.pop(path.rpartition("/")[2], None)
-    for file, name in names.items():
-        desk.breathe()
-        task_key = key(name.id)
-        if task_key in stuck:
-            continue
-        moved = archive_task(desk.store, state, file, name)
-        if desk.went(moved, name.id):
-            desk.view.archived.add(task_key, shown_end(state, skipped=name.skipped))
-            desk.view.unplace(task_key)
-            desk.view.forget_place(
-                Place(state, layout.COMPLETED if state is State.COMPLETED else layout.FAILED, file)
-            )
-            desk.journal.note("ARCHIVED", name.id, name.attempt)
+    records: dict[str, list[tuple[str, EndedName, str]]] = {}
+    for file, found in results:
+        records.setdefault(key(found.id), []).append(
+            (layout.join(layout.RESULTS, file), found, found.archived("result"))
+        )
+    for file, found in logs:
+        records.setdefault(key(found.id), []).append((layout.join(layout.LOGS, file), found, file))
+    for file, name in desk.some(names.items()):
+        moved = [_archive_record(desk, *record) for record in records.get(key(name.id), ())]
+        if all(moved):
+            _archive_task(desk, state, file, name)
+
+
+def _archive_record(desk: Desk, path: str, found: EndedName, archived: str) -> bool:
+    """Move a result or a log; False where it stays, and its task with it."""
+    moved = archive_record(desk.store, path, found, archived)
+    stuck = not moved and moved.fate is not Fate.LOST
+    if stuck and isinstance(moved.error, PermissionError):
+        names_in(desk.store.fs, layout.bucket(found.id), desk.view.blocked)
+    desk.recorded.pop(path.rpartition("/")[2], None)
+    return not stuck
+
+
+def _archive_task(desk: Desk, state: State, file: str, name: EndedName) -> None:
+    moved = archive_task(desk.store, state, file, name)
+    if desk.went(moved, name.id):
+        desk.view.archived.add(key(name.id), shown_end(state, skipped=name.skipped))
+        desk.view.unplace(key(name.id))
+        desk.view.forget_place(Place(state, layout.COMPLETED if state is State.COMPLETED else layout.FAILED, file))
+        desk.journal.note("ARCHIVED", name.id, name.attempt)
 
 
 def _records(

@@ -1,11 +1,13 @@
 """The state of a leader's step so far, and the part that it leaves to the next one.
 
 Law: only the methods here change it, each says what happened, and anyone may read it. A test holds it so. `unsure`
-stays over steps that fail, until a step has listed everything; all else is of one step.
+stays over steps that fail, until a step has listed everything; all else is of one step. A stage whose time is up
+leaves the rest to the next step: see `Desk.some`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from spoold.master.changes import Wanted
@@ -15,7 +17,8 @@ from spoold.rules.scheduling.moment import Now
 @dataclass(slots=True)
 class StepState:
     """now: the moment of this step; listed: its listings; busy: whether anything has changed; denied: an operation
-    was not allowed, since this was cleared; unsure: the next step lists everything.
+    was not allowed, since this was cleared; unsure: the next step lists everything. until: when (monotonic, s) the
+    time of this stage is up; cut: it has left something to the next step; left: a stage of this step has.
     """
 
     now: Now
@@ -23,10 +26,21 @@ class StepState:
     busy: bool = False
     denied: bool = False
     unsure: bool = True
+    until: float = math.inf
+    cut: bool = False
+    left: bool = False
 
     def begin(self, now: Now, *, followed: bool = False) -> None:
         """Begin a step. followed: it goes on with the listings made just before, and with their changes."""
-        self.now, self.busy = now, self.busy and followed
+        self.now, self.busy, self.left = now, self.busy and followed, False
+
+    def begin_stage(self, until: float) -> None:
+        """Begin a stage, which has until then (monotonic, s)."""
+        self.until, self.cut = until, False
+
+    def leave(self) -> None:
+        """The time of this stage is up, and the next step goes on with the rest."""
+        self.cut = self.left = True
 
     def looked(self, wanted: Wanted, *, changed: bool) -> None:
         """Record which listings were made. changed: they showed something new."""

@@ -41,7 +41,8 @@ class TaskRequests:
 
     over: those that are to be removed, and whether they are gone; again: when (monotonic, s) to read a failed one
     again; wrong: the warning about it; since: since when (monotonic, s) nothing could be done; told: accepted
-    answers, by key and what they are about; open: those that were seen before their task had ended.
+    answers, by key and what they are about; open: those that were seen before their task had ended; by_name: holds
+    that stand by their name alone, until a later step reads them.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,7 @@ class TaskRequests:
         self._since: dict[Request, float] = {}
         self._told: dict[tuple[str, str], Request] = {}
         self._open: set[Request] = set()
+        self._by_name: set[Request] = set()
         self._begun = False
         self._questions = Questions()
         self._redoing = Redoing()
@@ -65,15 +67,23 @@ class TaskRequests:
             for gone in memory.keys() - listed:
                 del memory[gone]
         known = {request for requests in self._standing.values() for request in requests}
+        self._by_name &= known
         changed = {key(request.target) for request in known - listed}
         for request in known - listed:
             self._forget(request)
-        new = []
-        for request in sorted(listed - known - self._over.keys(), key=Request.encode):
+        new, unread = [], listed - (known - self._by_name) - self._over.keys()
+        for request in desk.some(sorted(unread, key=Request.encode)):
             read = self._read(desk, request)
+            unread.discard(request)
             if read is not None:
                 self._standing.setdefault(key(request.target), {})[request] = read
                 new.append(request)
+        self._by_name = {request for request in unread if control.unread(request) is not None}
+        for request in self._by_name - known:
+            held = control.unread(request)
+            assert held is not None
+            self._standing.setdefault(key(request.target), {})[request] = held
+            new.append(request)
         changed |= {key(request.target) for request in new}
         self._release(new)
         for task_key in sorted(changed):
@@ -83,8 +93,7 @@ class TaskRequests:
 
     def step(self, desk: Desk) -> None:
         """Do what can be done now. Errors: OSError; the rest stands for the next step."""
-        for task_key in list(self._standing):
-            desk.breathe()
+        for task_key in desk.some(list(self._standing), "standing"):
             before = set(self._standing[task_key])
             if desk.faults.rests("requests about the task", task_key):
                 continue
@@ -95,7 +104,7 @@ class TaskRequests:
         self._begun = True
         standing = [one for requests in self._standing.values() for one in requests.values()]
         self._questions.step(desk, standing)
-        for request in [request for request, gone in self._over.items() if not gone]:
+        for request in desk.some([request for request, gone in self._over.items() if not gone], "over"):
             self._over[request] = take_away(desk, control.path(request))
 
     def _read(self, desk: Desk, request: Request) -> Requested | None:

@@ -35,16 +35,15 @@ def step(desk: Desk) -> None:
         return
     _give_back(desk)
     stray = [request for request in loans if not _claimed(desk, request)]
-    for request in loans:
+    for request in desk.some(loans, "loans"):
         if loan_of(request) in desk.units.given:
             take_away(desk, control.path(request))  # again, where the listing still shows it
         elif request.verb is Verb.LEND and request not in stray:
             _take(desk, request)
     if desk.step.listed.everything:
         over = desk.units.doubt(set(map(loan_of, stray)))
-        for request in stray:
-            if loan_of(request) in over:
-                take_away(desk, control.path(request))
+        for request in desk.some([request for request in stray if loan_of(request) in over]):
+            take_away(desk, control.path(request))
 
 
 def asking(desk: Desk) -> Iterator[tuple[TaskName, Request, Uses]]:

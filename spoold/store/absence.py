@@ -80,14 +80,14 @@ def names_unless_blocked(fs: FileSystem, directory: str) -> list[str]:
         return []
 
 
-def read(fs: FileSystem, path: str, limit: int | None = None) -> bytes | None:
-    """A file's content, at most `limit` bytes of it; None if it is gone. Errors: OSError."""
+def read(fs: FileSystem, path: str, limit: int | None = None, offset: int = 0) -> bytes | None:
+    """A file's content from `offset` on, at most `limit` bytes of it; None if it is gone. Errors: OSError."""
     try:
-        return fs.read(path, limit)
+        return fs.read(path, limit, offset=offset)
     except FileNotFoundError:
         if not stands(fs, path):
             return None
-    return fs.read(path, limit)  # that listing has cleared the NFS client's wrong belief
+    return fs.read(path, limit, offset=offset)  # that listing has cleared the NFS client's wrong belief
 
 
 def remove(fs: FileSystem, path: str) -> None:

@@ -72,9 +72,13 @@ class Presence:
         """Note that another process may act under this node's name; the next beats show whether one does."""
         self._doubts = _LEAPS
 
-    def beat(self, now: float, status: str, **fields: Any) -> None:
-        """Publish a beat. Errors: OSError, ShutOut; the beat then still is due."""
-        self._look_at_settings(now)
+    def beat(self, now: float, status: str, *, within: bool = False, **fields: Any) -> None:
+        """Publish a beat. within: in the middle of a step, for which settings and time stay as they are.
+
+        Errors: OSError, ShutOut; the beat then still is due.
+        """
+        if not within:
+            self._look_at_settings(now)
         if self._doubts:
             self._look_for_twin()
         said = {"status": status, "settings": self._store.revisions.revision, **fields}
@@ -89,7 +93,7 @@ class Presence:
             # On a full share the content could not be written; write it again as soon as there is room.
             self._said, self._said_at = news if published.name == mine else None, now
         self._at = now
-        if self._store.common.due:
+        if self._store.common.due and not within:
             with contextlib.suppress(OSError):  # a beat is worth more than the time of day
                 self._compare_clocks()
 
