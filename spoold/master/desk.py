@@ -65,7 +65,6 @@ from spoold.system.filesystem import DamagedError
 T = TypeVar("T")
 OF_ONE_FILE_MEND = "let the user that the master runs as read and remove it (chmod, chown), or move it away"
 DAMAGED_MEND = "check the disk that it is on, or move the file out of the spool and submit the task again"
-T = TypeVar("T")
 
 
 @dataclass(slots=True)

@@ -1,13 +1,13 @@
 """The results of a task's dependencies, for the task to read.
 
 Law: a task gets only committed results, found by the names of its ended parents. A result that is gone or too large
-is left out and stops no task.
+is left out and stops no task. A task may name thousands: they are brought one by one, over as many steps as it takes.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
@@ -20,13 +20,13 @@ from spoold.store.archive import find_archived
 from spoold.store.regular import reading
 from spoold.system.filesystem import FileSystem
 
-# Bytes of all results together, which are copied to the worker's own disk in one step.
+# Bytes of all results together, which are copied to the worker's own disk.
 TOTAL_MAX = 256 << 20
 
 
-def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> None:
-    """Write `deps/ID.json`, the committed result, for every dependency. Skips a result that is gone, and one that
-    would exceed TOTAL_MAX in all. Errors: OSError.
+def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes], None]) -> Iterator[None]:
+    """Write `deps/ID.json`, the committed result, for every dependency; yield after each. Skips a result that is
+    gone, and one that would exceed TOTAL_MAX in all. Errors: OSError.
     """
     write = _bounded(write)
     wanted = {key(parent): parent for parent in (*task.dependencies, *task.after_any, *task.after_failed)}
@@ -41,11 +41,13 @@ def write_dependencies(fs: FileSystem, task: Task, write: Callable[[str, bytes],
                 # Retention moves a result before its task: a result that is gone from here is in the archive.
                 archived = layout.join(layout.bucket(ended.id), ended.archived("result"))
                 _copy(fs, parent, write, layout.join(layout.RESULTS, ended.encode()), archived)
+                yield
     for parent in wanted.values():
         path = find_archived(fs, parent)
         found = parse_archived(path.rpartition("/")[2]) if path else None
         if found is not None:
             _copy(fs, parent, write, layout.join(layout.bucket(parent), found[0].archived("result")))
+        yield
 
 
 def _bounded(write: Callable[[str, bytes], None]) -> Callable[[str, bytes], None]:

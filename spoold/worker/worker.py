@@ -2,7 +2,9 @@
 
 Law: a step takes in endings, beats, lists the claims, obeys requests, commits, adopts late claims, and claims. An
 error of the environment ends it; the next one begins again from the listings. Nothing here keeps time for a task: the
-supervisors do that, on a clock and in processes that never touch the share.
+supervisors do that, on a clock and in processes that never touch the share. A step beats on time however long it
+takes, since it may beat before each of its calls to the share, as long as its lease lasts; and what has a size that
+others decide has a Slice of its time.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from spoold.rules.attempts.outcome import Outcome, handed_back
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
+from spoold.store.own_time import OwnTime, Slice
 from spoold.store.polling import Polling
 from spoold.store.presence import Presence, gone_from_here, report_gone
 from spoold.store.store import Store, make_directory
+from spoold.system.breathing import Breather, breathing
 from spoold.system.host import Host
 from spoold.system.loans import NO_LOANS, Loans
 from spoold.system.power import Inhibitor
@@ -60,6 +64,8 @@ REFUSED_RETRY_S = 0.5
 OUTLIVED_MOST = 100
 # How often (s) requests are listed, where that costs a round trip: while tasks run, and while none does.
 REQUESTS_S, REQUESTS_IDLE_S = 0.5, 2.0
+# A beat within a step that failed is tried again after so long (s).
+BEAT_AGAIN_S = 0.5
 
 
 class Worker:
@@ -85,6 +91,9 @@ class Worker:
     ) -> None:
         """found: what of its handlers is on this machine (see `worker.readiness.lookup`). outlived: the attempts that
         this process lost when it was taken for dead."""
+        self._breather = Breather(store.clock)
+        store.fs = breathing(store.fs, self._breather)
+        self._own_time, self._beating, self._beat_at = OwnTime(store.clock, self._breather), False, 0.0
         self.store, self.host, self.runner, self.scratch, self.config = store, host, runner, scratch, config
         self.slots, self._offering, self._presence = slots, Offering(can, found), Presence(store, host, "worker")
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
@@ -188,16 +197,9 @@ class Worker:
             self._beat(now)
         elif self._presence.due(now) or self._status != self._word():
             self._beat(now)
-        late = self._late_claims()
-        resumed = self._resuming.resume(self._attempts.values()) if self._presence.alone else 0
-        self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
-        settled = (self._settle() if self._presence.alone else 0) + self._lend()
-        adopted = self._adopt(late) if self._is_mine(late) else 0
-        claimed = self._claim(now) if self._presence.alone else 0
-        self.scratch.look()
+        with self._breather.during(self._breathe):
+            changed = self._work(now)
         logs, fitness = self._settling.logs, self._starting.fitness
-        logs.bring_all(self._attempts.values())
-        self._standing.mind(now, bool(self._attempts))
         rooms = (
             *(self._losses, logs, self._standing, self._pressure, fitness, self._claiming, self._claims),
             *(self.scratch, self.store.faults),
@@ -207,15 +209,67 @@ class Worker:
         unsettled = any(attempt.over or attempt.next is not None for attempt in self._attempts.values())
         retry = now + REFUSED_RETRY_S if unsettled else math.inf
         due = min(self._presence.next_due(), self.vacancies.due(now, len(self._attempts)), retry)
-        leaves, changed = self._standing.leaving, bool(resumed or settled or adopted or claimed)
-        return WorkerStep(changed, now if self._status != self._word() else due, leaves and not self._attempts)
+        preparing = any(attempt.preparing is not None for attempt in self._attempts.values())
+        if preparing or self._settling.left or self._status != self._word():
+            due = now
+        return WorkerStep(changed, due, self._standing.leaving and not self._attempts)
+
+    def _work(self, now: float) -> bool:
+        """Do the parts of a round that make calls to the share, in their order; return whether anything changed."""
+        part = self._own_time.of
+        with part("late claims"):
+            late = self._late_claims()
+        with part("resume"):
+            resumed = self._resuming.resume(self._attempts.values()) if self._presence.alone else 0
+        with part("requests"):
+            self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
+        with part("settle"):
+            settled = (self._settle() if self._presence.alone else 0) + self._lend()
+        time = Slice(self.store.clock)
+        with part("prepare"):
+            if self._presence.alone:
+                self._prepare(time)
+        with part("adopt"):
+            adopted = self._adopt(late, time) if self._is_mine(late) else 0
+        with part("claim"):
+            claimed = self._claim(now, time) if self._presence.alone else 0
+        with part("scratch"):
+            self.scratch.look()
+        with part("logs"):
+            self._settling.logs.bring_all(self._attempts.values())
+        with part("standing"):
+            self._standing.mind(now, bool(self._attempts))
+        return bool(resumed or settled or adopted or claimed)
+
+    def _breathe(self) -> None:
+        """Beat within a step, if it is time. Not once the lease is over: then the claims have to be looked at first.
+
+        An error is left to the beat of the next round. Errors: ShutOut.
+        """
+        now = self.store.clock.monotonic()
+        if self._beating or now < self._beat_at or not self._presence.due(now) or self._lease.over:
+            return
+        self._beat_at = now + BEAT_AGAIN_S
+        with contextlib.suppress(OSError):
+            self._beat(now, within=True)
 
     def _word(self) -> str:
         return self._standing.word(bool(self._attempts))
 
-    def _beat(self, now: float) -> None:
+    def _beat(self, now: float, *, within: bool = False) -> None:
         """Publish a beat and then extend the lease of running tasks, counted from before the beat was written."""
         before, standing = self.store.clock.boottime(), self._word()
+        self._beating = True
+        try:
+            self._publish(now, standing or ("working" if self._attempts else "idle"), within=within)
+        finally:
+            self._beating = False
+        self._status = standing
+        self._lease.extend(before + self.store.settings.heartbeat.lease_s)
+        self.runner.extend(self._lease.until)
+
+    def _publish(self, now: float, word: str, *, within: bool) -> None:
+        """Publish a beat. A fault in what tasks say of themselves costs their words, and no beat."""
         said = {
             "slots": self.slots,
             "capabilities": self._offering.now,
@@ -225,15 +279,11 @@ class Worker:
             **self._settling.told(),
             **measured(self._attempts.values(), self.runner, self.scratch, self.host, self.store.faults),
         }
-        word = standing or ("working" if self._attempts else "idle")
         with self.store.faults.handling("heartbeat of", self.store.writer) as handling:
-            self._presence.beat(now, word, **said)
+            self._presence.beat(now, word, within=within, **said)
         if handling.fault is not None:  # better a beat without the words of tasks than none
             said["running"] = tuple(run.model_copy(update={"progress": None}) for run in said["running"])
-            self._presence.beat(now, word, **said)
-        self._status = standing
-        self._lease.extend(before + self.store.settings.heartbeat.lease_s)
-        self.runner.extend(self._lease.until)
+            self._presence.beat(now, word, within=within, **said)
 
     def _late_claims(self) -> set[str]:
         """List the claims: stop attempts without one, return claims without an attempt. Errors: ShutOut."""
@@ -290,7 +340,10 @@ class Worker:
     def _stop(self, attempt: Attempt, why: Outcome | None) -> None:
         if why is not None and attempt.stopping is None and not attempt.over:
             attempt.stopping = why
-            self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
+            if attempt.preparing is not None:
+                attempt.give_up(why)
+            else:
+                self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
 
     def _fence(self, claims: set[str]) -> None:
         """Stop every attempt whose token is not in this worker's directory; nothing of it may be committed."""
@@ -298,6 +351,8 @@ class Worker:
             if claims.isdisjoint(attempt.files) and not attempt.fenced:
                 attempt.fenced = True
                 attempt.stopping = attempt.stopping or handed_back("its claim was taken away")
+                if attempt.preparing is not None:
+                    attempt.give_up(attempt.stopping)
                 self.runner.stop(attempt.key, "its claim was taken away", 0.0)
 
     def _settle(self) -> int:
@@ -309,6 +364,15 @@ class Worker:
             with self.store.faults.handling("lesson of the task", attempt.name.id, attempt.name.id):
                 self._cooldown.learn(attempt)
         return len(done)
+
+    def _prepare(self, time: Slice) -> None:
+        """Go on with the tasks that are being prepared; those whose lease is over begin anew, as late claims."""
+        for attempt in [attempt for attempt in self._attempts.values() if attempt.preparing is not None]:
+            here = [other for other in self._attempts.values() if other is not attempt]
+            idle = len(here) - self._lending.lent < self.slots
+            if not self._starting.go_on(attempt, time, idle=idle, here=here):
+                del self._attempts[key(attempt.name.id)]
+                self._claims.doubt()
 
     def _lend(self) -> bool:
         """Take in loans. What tasks wrote there is theirs: where spoold cannot handle it, no slot changes hands."""
@@ -323,11 +387,11 @@ class Worker:
             self._presence.doubt()
         return self._presence.alone
 
-    def _adopt(self, late: set[str]) -> int:
+    def _adopt(self, late: set[str], time: Slice) -> int:
         back, mine = self._resuming.adopt(late, self._attempts)
-        return back + sum(map(self._start, mine))
+        return back + sum(self._start(name, time) for name in mine)
 
-    def _claim(self, now: float) -> int:
+    def _claim(self, now: float, time: Slice) -> int:
         """Fill the free slots; return how many moves were made, with failed ones that are to be looked into."""
         free = self.vacancies.free(len(self._attempts))
         if not self._standing.takes or self._starting.fitness.lacking() or free <= 0:
@@ -344,15 +408,16 @@ class Worker:
         for mine in self._claiming.claim(offers, free, list(map(demand, here)), skip, limits, full):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
-            self._start(mine.name)
+            self._start(mine.name, time)
             if self._starting.fitness.lacking():
                 break
         return claimed + self._claiming.lost - lost
 
-    def _start(self, name: TaskName) -> bool:
+    def _start(self, name: TaskName, time: Slice) -> bool:
         """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
         idle, here = len(self._attempts) - self._lending.lent < self.slots, self._attempts.values()
-        attempt = None if name.encode() in self._claims.spent else self._starting.start(name, idle=idle, here=here)
+        spent = name.encode() in self._claims.spent
+        attempt = None if spent else self._starting.start(name, time, idle=idle, here=here)
         if attempt is None:
             self._claims.doubt()
             return False

@@ -20,6 +20,7 @@ from spoold.rules.attempts import elsewhere
 from spoold.rules.attempts.outcome import Outcome
 from spoold.store import absence, beats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
+from spoold.store.own_time import Slice
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts.attempt import Attempt
@@ -194,14 +195,14 @@ def unopened_claim_is_gone() -> list[Swap]:
     adopt, start = Worker._adopt, Worker._start
     gone: set[tuple[str, str]] = set()
 
-    def start_or_forget(self: Worker, name: TaskName) -> bool:
-        started = start(self, name)
+    def start_or_forget(self: Worker, name: TaskName, time: Slice) -> bool:
+        started = start(self, name, time)
         if not started:
             gone.add((self.store.writer, name.encode()))
         return started
 
-    def adopt_others(self: Worker, late: set[str]) -> int:
-        return adopt(self, {name for name in late if (self.store.writer, name) not in gone})
+    def adopt_others(self: Worker, late: set[str], time: Slice) -> int:
+        return adopt(self, {name for name in late if (self.store.writer, name) not in gone}, time)
 
     return [(Worker, "_start", start_or_forget), (Worker, "_adopt", adopt_others)]
 
@@ -271,9 +272,9 @@ def adoption_after_commit() -> list[Swap]:
         listed[self._store.writer] = claims(self)
         return listed[self._store.writer]
 
-    def afterwards(self: Worker, late: set[str]) -> int:
+    def afterwards(self: Worker, late: set[str], time: Slice) -> int:
         found = listed.pop(self.store.writer, set())
-        return adopt(self, found - {a.name.encode() for a in self.running})
+        return adopt(self, found - {a.name.encode() for a in self.running}, time)
 
     nothing = property(lambda self: set())
     at_once = (Resuming, "_make_sure", lambda self, name: name)  # whose rename would find nothing
@@ -289,8 +290,8 @@ def late_claims_left() -> list[Swap]:
 def no_self_fence() -> list[Swap]:
     beat = Worker._beat
 
-    def for_ever(self: Worker, now: float) -> None:
-        beat(self, now)
+    def for_ever(self: Worker, now: float, *, within: bool = False) -> None:
+        beat(self, now, within=within)
         self.runner.extend(math.inf)
 
     return [(Worker, "_beat", for_ever)]

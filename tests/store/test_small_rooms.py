@@ -146,15 +146,15 @@ def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Sto
     mount.write(f"{bucket}/old.1.w1.result.json", b"old", durable=False)
     task = Task.model_validate({"type": "x", "after": ["Good", "old"], "after_any": ["bad", "removed"]})
     written: dict[str, bytes] = {}
-    write_dependencies(mount, task, written.__setitem__)
+    list(write_dependencies(mount, task, written.__setitem__))
     assert written == {"deps/Good.json": b"good.2.w1", "deps/bad.json": b"bad.1.w2", "deps/old.json": b"old"}
     written.clear()
     mount.rename("results/good.2.w1.json", f"{other}/good.2.w1.result.json")
     mount.unlink("results/bad.1.w2.json")
-    write_dependencies(mount, task, written.__setitem__)
+    list(write_dependencies(mount, task, written.__setitem__))
     assert written == {"deps/Good.json": b"good.2.w1", "deps/old.json": b"old"}
     before = mount.calls
-    write_dependencies(mount, Task.model_validate({"type": "x"}), written.__setitem__)
+    list(write_dependencies(mount, Task.model_validate({"type": "x"}), written.__setitem__))
     assert mount.calls == before
 
 
@@ -168,5 +168,5 @@ def test_the_results_that_a_task_gets_are_bounded_together(
         mount.write(f"results/{name}.1.w1.json", b"x" * size, durable=False)
     written: dict[str, bytes] = {}
     task = Task.model_validate({"type": "x", "after": ["a", "b", "c", "d"]})
-    write_dependencies(mount, task, written.__setitem__)
+    list(write_dependencies(mount, task, written.__setitem__))
     assert {name: len(data) for name, data in written.items()} == {"deps/a.json": 6, "deps/c.json": 4}

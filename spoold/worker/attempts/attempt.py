@@ -19,6 +19,7 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
 from spoold.rules.attempts.outcome import Outcome
 from spoold.runner.job import Ending
+from spoold.worker.attempts.preparation import Preparation
 from spoold.worker.attempts.redacting import NOTHING, Redacting
 
 log = logging.getLogger("spoold")
@@ -28,15 +29,15 @@ log = logging.getLogger("spoold")
 class Attempt:
     """The worker's knowledge of an attempt. started_at and deadline in seconds since 1970.
 
-    stopping: why it is being stopped, which then is its outcome; ending: how its processes ended; decided: the
-    outcome when it never ran; judged: its outcome in the end, once that is known. fenced: the claim is gone, so
-    nothing of this attempt may be committed. frozen_at: since when (s since 1970) it is frozen, frozen_s: how long it
-    was frozen before; approval: the answer that let it start; asked: whether it asks people something, questions:
-    what it asked, with the answers, once it is over; next: the name that its claim is getting; ordered_in: the number
-    of the lease in which that order was given. lent: its slot is lent, since it waits for other tasks; back: it wants
-    back what it lent. redacting: the masks of what it says; fetched: how many bytes of its output were masked,
-    unlogged: those of them that are not in its log yet, logged: how many are. notes: warnings about it now; told:
-    warnings already logged on stderr.
+    preparing: what it has to get before it starts; stopping: why it is being stopped, which then is its outcome;
+    ending: how its processes ended; decided: the outcome when it never ran; judged: its outcome in the end, once that
+    is known. fenced: the claim is gone, so nothing of this attempt may be committed. frozen_at: since when (s since
+    1970) it is frozen, frozen_s: how long it was frozen before; approval: the answer that let it start; asked:
+    whether it asks people something, questions: what it asked, with the answers, once it is over; next: the name that
+    its claim is getting; ordered_in: the number of the lease in which that order was given. lent: its slot is lent,
+    since it waits for other tasks; back: it wants back what it lent. redacting: the masks of what it says; fetched:
+    how many bytes of its output were masked, unlogged: those of them that are not in its log yet, logged: how many
+    are. notes: warnings about it now; told: warnings already logged on stderr.
     """
 
     name: TaskName
@@ -46,6 +47,7 @@ class Attempt:
     started_at: float
     deadline: float = math.inf
     deadline_cut: bool = False
+    preparing: Preparation | None = None
     stopping: Outcome | None = None
     ending: Ending | None = None
     decided: Outcome | None = None
@@ -95,6 +97,10 @@ class Attempt:
     def files(self) -> set[str]:
         """The names that its token may have."""
         return {self.file} if self.next is None else {self.file, self.next.encode()}
+
+    def give_up(self, why: Outcome) -> None:
+        """End it while it is being prepared."""
+        self.preparing, self.decided = None, self.decided or why
 
     def resume(self) -> None:
         """Record that its claim has its next name."""

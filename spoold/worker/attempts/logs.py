@@ -1,7 +1,8 @@
 """Output of attempts → logs/ on the share, while they run and when they have ended.
 
 Law: a log is not worth a task, so nothing here raises OSError or stops a commit; but output that is missing from a
-log for good is reported for a while, and an obstacle only as long as it is there. Touches logs/ and nothing else.
+log for good is reported for a while, and an obstacle only as long as it is there. However much a task prints, a step
+brings a bounded part of it; an attempt that is over is committed after all of it. Touches logs/ and nothing else.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from spoold.protocol import layout
 from spoold.protocol.amount import amount
 from spoold.store.initialise import restore
 from spoold.store.obstacles import obstacle, why_unwritten
+from spoold.store.own_time import Slice
 from spoold.store.polling import Polling
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
@@ -47,35 +49,43 @@ class Logs:
     def bring_all(self, attempts: Iterable[Attempt]) -> None:
         """Bring new output of running attempts to the share, if it is time. Never raises OSError."""
         if self._polling.take("logs", LOGS_S, LOCAL_LOGS_S):
+            time = Slice(self._store.clock)
             for attempt in attempts:
                 if not attempt.over:
-                    self.bring(attempt)
+                    self.bring(attempt, time)
         if self._barred and self._polling.take("barred", AGAIN_S, AGAIN_S) and self._obstacle() != self._lost[1]:
             self._barred, self._lost = False, (-math.inf, "", 0)
 
-    def bring(self, attempt: Attempt) -> None:
-        """Bring new output of an attempt to the share. Never raises OSError: a log is not worth a task."""
+    def bring(self, attempt: Attempt, time: Slice) -> bool:
+        """Bring a piece of new output of an attempt to the share, and more while there is time. False when there is
+        more to bring now. Never raises OSError: a log is not worth a task.
+        """
+        whole = True
         with self._store.faults.handling("log", attempt.key, attempt.name.id, attempt.name.attempt) as handling:
-            self._bring(attempt)
+            whole = self._bring(attempt, time)
         if handling.fault is not None:  # the same piece would fail again
             attempt.log_complete, self._lacking[attempt.key] = True, handling.fault.cause
+        return whole
 
-    def _bring(self, attempt: Attempt) -> None:
+    def _bring(self, attempt: Attempt, time: Slice) -> bool:
         ending = attempt.ending
         if ending is not None and not ending.output_bytes and ending.kind != "lost":
-            return  # it printed nothing; for a lost attempt the bytes were not counted
+            return True  # it printed nothing; for a lost attempt the bytes were not counted
         while not attempt.log_complete and self._fetch(attempt):
             if self._append(attempt, attempt.unlogged):
                 attempt.logged += len(attempt.unlogged)
                 attempt.unlogged = b""
             elif not self._remade(attempt):
-                return
+                return True
+            if time.over:
+                return False
         kept = attempt.logged or (ending is not None and ending.output_trouble)
         if ending is not None and ending.output_dropped and kept and not attempt.log_complete:
             why = ending.output_trouble or "log_max_mb of the worker"
             gap = f"\n[{amount(ending.output_dropped, 'byte')} left out here: {why}]\n".encode()
             self._append(attempt, gap + ending.tail.encode())
             attempt.log_complete = True  # the log is complete: nothing comes after its tail
+        return True
 
     def _fetch(self, attempt: Attempt) -> bool:
         """Mask its next output, unless some of it is not in the log yet; False if there is none."""
@@ -91,7 +101,7 @@ class Logs:
 
     def remark(self, attempt: Attempt, text: str) -> None:
         """Write a line of its own into the log of a running attempt. Never raises OSError."""
-        self.bring(attempt)
+        self.bring(attempt, Slice(self._store.clock))
         self._append(attempt, f"\n{text}\n".encode())
 
     def close(self, attempt: Attempt) -> None:

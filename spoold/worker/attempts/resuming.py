@@ -18,6 +18,7 @@ from spoold.protocol.names import DELAY_MAX_MS, TaskName, key, parse_task
 from spoold.runner.job import RunnerPort
 from spoold.store.journal import Journal
 from spoold.store.mover import Fate, Moved
+from spoold.store.own_time import Slice
 from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.own_lease import OwnLease
@@ -77,17 +78,26 @@ class Resuming:
         late: found before this step's commits, since a share may still show a committed task by its old name. A claim
         whose attempt is over here goes back, and one that cannot be moved is tried again. running: keys.
         """
-        back = [name for name in map(self._claims.give_back, sorted(late & self._claims.spent)) if name is not None]
-        for name in back:
-            self._journal.note("RETURNED", name.id, name.attempt, message="its claim was there again after its end")
-        taken = []
-        for name in filter(None, map(parse_task, sorted(late - self._claims.spent))):
-            if key(name.id) in running:
+        back, taken, time = 0, list[TaskName](), Slice(self._store.clock)
+        for number, file in enumerate(sorted(late)):
+            if number and time.over:
+                self._claims.doubt()
+                break
+            if file in self._claims.spent:
+                name = self._claims.give_back(file)
+                if name is not None:
+                    back += 1
+                    self._journal.note(
+                        "RETURNED", name.id, name.attempt, message="its claim was there again after its end"
+                    )
+                continue
+            name = parse_task(file)
+            if name is None or key(name.id) in running:
                 continue
             with self._store.faults.handling("late claim of the task", name.id, name.id, name.attempt):
                 mine = self._make_sure(name)
                 taken += [] if mine is None else [mine]
-        return len(back), taken
+        return back, taken
 
     def _make_sure(self, name: TaskName) -> TaskName | None:
         """Return a claim's name that no late rename takes away while the lease lasts unbroken; None if unsure."""

@@ -31,6 +31,7 @@ from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
 from spoold.store.obstacles import why_unwritten
+from spoold.store.own_time import Slice
 from spoold.store.records import set_aside, write_record
 from spoold.store.store import Store
 from spoold.system.refusals import Fault, fault_of
@@ -73,6 +74,7 @@ class Settling:
         self.endings: Counter[str] = Counter()
         self.spent = Spent()
         self._lately = Lately()
+        self.left = False  # whether an attempt has more output than one step brings
         self._moved: list[str] = []  # entries that were in the place of results, added by several threads
 
     def told(self) -> dict[str, Any]:
@@ -89,13 +91,14 @@ class Settling:
         done: list[Attempt] = []
         judged: list[Judged] = []
         self._company.forget()
-        ledger = Ledger(self._store.fs)
+        ledger, time, self.left = Ledger(self._store.fs), Slice(self._store.clock), False
         for attempt in attempts:
             if attempt.fenced and not attempt.result_written:
                 self._forget(attempt)
                 done.append(attempt)
+            elif not self.logs.bring(attempt, time):
+                self.left = True
             else:
-                self.logs.bring(attempt)
                 try:
                     judged.append((attempt, self._judge_safely(attempt, ledger)))
                 except OSError as error:

@@ -1,13 +1,15 @@
 """A token in claimed/<me>/ → a running job, or an attempt that is decided because it cannot run here.
 
 Law: nothing starts once the lease is over, since another worker may have the task by then. A claim that cannot be
-read is tried again for a while before it is decided.
+read is tried again for a while before it is decided. What a task gets, such as the results of the tasks that it runs
+after, has a size that others decide: it is brought over several steps, as `preparation` says.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -32,16 +34,19 @@ from spoold.runner.job import Job, NoSlot, RunnerPort
 from spoold.store import snapshots
 from spoold.store.answers import decided, feedback, rounds
 from spoold.store.dependencies import write_dependencies
+from spoold.store.faults import Fault
 from spoold.store.journal import Journal
 from spoold.store.ledger import Ledger
 from spoold.store.outcomes import NAME as FILE
 from spoold.store.outcomes import Outcomes
+from spoold.store.own_time import Slice
 from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.lending import Lending
 from spoold.worker.attempts.own_lease import OwnLease
+from spoold.worker.attempts.preparation import Preparation
 from spoold.worker.attempts.redacting import Redacting
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
@@ -95,14 +100,13 @@ class Starting:
         self._base = inherited(config, environ)
         self._secrets = Secrets(config.secrets, environ, config.place("secrets"))
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
-        self._outcomes: dict[tuple[str, int], Outcomes] = {}  # of the batches that tasks to be started run after
         self._figures: dict[str, Durations] = {}
         self._figures_until = 0.0
         self.fitness = Fitness(store.clock)
 
-    def start(self, name: TaskName, *, idle: bool, here: Collection[Attempt]) -> Attempt | None:
-        """Start the task. A task that cannot run comes back decided. idle: whether a slot is surely free; here: the
-        attempts that run beside it.
+    def start(self, name: TaskName, time: Slice, *, idle: bool, here: Collection[Attempt]) -> Attempt | None:
+        """Start the task, or begin to prepare it. A task that cannot run comes back decided. time: that this step has
+        for what tasks get; idle: whether a slot is surely free; here: the attempts that run beside it.
 
         One that spoold cannot start comes back decided, too: that is charged to this task, and to no other.
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
@@ -110,17 +114,21 @@ class Starting:
         """
         attempt = Attempt(name, self._store.writer, _NO_TASK, Lane("invalid"), self._store.clock.wall())
         with self._store.faults.handling("claimed task", name.id, name.id, name.attempt) as handling:
-            return self._start(name, idle, here)
+            return self._start(name, time, idle, here)
         assert handling.fault is not None  # else it has returned
-        why = outcomes.failure(Code.INVALID_TASK, handling.fault.cause, final=handling.fault.lasts)
+        self._end(attempt, handling.fault)
+        return attempt
+
+    def _end(self, attempt: Attempt, fault: Fault) -> None:
+        """End an attempt that spoold cannot start."""
+        attempt.preparing, why = None, outcomes.failure(Code.INVALID_TASK, fault.cause, final=fault.lasts)
         if attempt.key in self._runner.running():
             attempt.stopping = why
             self._runner.stop(attempt.key, why.message, 0.0)
         else:
             attempt.decided = why
-        return attempt
 
-    def _start(self, name: TaskName, idle: bool, here: Collection[Attempt]) -> Attempt | None:
+    def _start(self, name: TaskName, time: Slice, idle: bool, here: Collection[Attempt]) -> Attempt | None:
         worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
         path = layout.claimed(worker, file)
         try:
@@ -129,8 +137,6 @@ class Starting:
             self._since.pop((name.id, name.attempt), None)
             task = codec.load_task(data, path)
             lane = self._lane(task, name)
-            if task.after_batch is not None and not self._collect(name, task.after_batch):
-                return None
         except OSError as error:
             return self._unreadable(name, error)
         except BadFile as error:
@@ -138,11 +144,34 @@ class Starting:
             attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)
             return attempt
         attempt = Attempt(name, worker, task, lane, wall)
+        return attempt if self._try(attempt, data, time, idle, here) else None
+
+    def go_on(self, attempt: Attempt, time: Slice, *, idle: bool, here: Collection[Attempt]) -> bool:
+        """Go on with a task that is being prepared, as `start`; False when it has to begin anew, since the lease
+        under which it began is over.
+        """
+        with self._store.faults.handling(
+            "claimed task", attempt.name.id, attempt.name.id, attempt.name.attempt
+        ) as handling:
+            return self._try(attempt, None, time, idle, here)
+        assert handling.fault is not None  # else it has returned
+        self._end(attempt, handling.fault)
+        return True
+
+    def _try(self, attempt: Attempt, data: bytes | None, time: Slice, idle: bool, here: Collection[Attempt]) -> bool:
+        """Prepare it, and start it when that is done. data: its file, to begin with. False: its lease is over."""
         try:
-            self._run(attempt, data, idle, self._lending.counted(here))
+            if data is not None:
+                attempt.preparing = self._begin(attempt, data)
+            assert attempt.preparing is not None
+            if attempt.preparing.lease != self._lease.number or self._lease.over:
+                raise _LeaseOver
+            if not attempt.preparing.go_on(time):
+                return True
+            self._run(attempt, attempt.preparing.job, idle, self._lending.counted(here))
         except _LeaseOver:
             self._scratch.close(attempt.key)
-            return None
+            return False
         except _Closed as closed:
             self._scratch.close(attempt.key)
             attempt.decided = outcomes.handed_back(str(closed))
@@ -156,7 +185,8 @@ class Starting:
         except (ValueError, TypeError) as error:
             # The fault will be there again next time: it must cost the task something.
             attempt.decided = outcomes.failure(Code.SPAWN_FAILED, f"it cannot be started: {error}")
-        return attempt
+        attempt.preparing = None
+        return True
 
     def _lane(self, task: Task, name: TaskName) -> Lane:
         """Return the lane of the attempt: with more memory, if earlier attempts ran out. Errors: OSError."""
@@ -164,14 +194,6 @@ class Starting:
         if not may_be_raised(task, name, policy):
             return task.lane
         return raised(task, name, policy, Ledger(self._store.fs).before(name.id, name.attempt))
-
-    def _collect(self, name: TaskName, batch: str) -> bool:
-        """Go on reading how the tasks of its batch ended; True when that is done. Errors: OSError."""
-        attempted = (name.id, name.attempt)
-        self._outcomes = {
-            attempted: self._outcomes.get(attempted) or Outcomes(self._store.fs, self._store.clock, batch)
-        }
-        return self._outcomes[attempted].go_on()
 
     def _unreadable(self, name: TaskName, error: OSError) -> Attempt | None:
         """Decide what a read error means. A share may refuse for a moment. If it goes on refusing, the file is not
@@ -196,7 +218,8 @@ class Starting:
         attempt.decided = outcomes.failure(Code.SPAWN_FAILED, message)
         return attempt
 
-    def _run(self, attempt: Attempt, data: bytes, idle: bool, others: list[Lane]) -> None:
+    def _begin(self, attempt: Attempt, data: bytes) -> Preparation:
+        """Begin to prepare it. data: the content of its file. Errors: CannotRun; OSError."""
         with self.fitness.writing():
             folder = self._scratch.open(attempt.key)
         spool_id = self._store.marker.spool_id
@@ -208,14 +231,26 @@ class Starting:
         job = prepare(attempt.task, attempt.name, *parts)
         if attempt.lane.mem_mb > attempt.task.requires.mem_mb:
             job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
-        moment = conditions_of(attempt.task).deadline
-        if moment is not None:
-            attempt.deadline, limit = moment, ends.limit(job.timeout_s, self._store.common.left_s(moment))
-            attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
+        if (moment := conditions_of(attempt.task).deadline) is not None:
+            attempt.deadline = moment
         self._keep(attempt.key, "task.json", data)
-        write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
-        if (outcomes := self._outcomes.pop((attempt.name.id, attempt.name.attempt), None)) is not None:
-            self._keep(attempt.key, f"deps/{FILE}", outcomes.file())
+        return Preparation(job, self._bring(attempt), self._lease.number)
+
+    def _bring(self, attempt: Attempt) -> Iterator[None]:
+        """Bring it what it runs after, one by one. Errors: OSError."""
+        yield from write_dependencies(self._store.fs, attempt.task, partial(self._keep, attempt.key))
+        if attempt.task.after_batch is not None:
+            search = Outcomes(self._store.fs, self._store.clock, attempt.task.after_batch)
+            while not search.go_on():
+                yield
+            self._keep(attempt.key, f"deps/{FILE}", search.file())
+
+    def _run(self, attempt: Attempt, job: Job, idle: bool, others: list[Lane]) -> None:
+        """Start a task that has all that it gets."""
+        folder = job.output_path.rpartition("/")[0]
+        if attempt.deadline < math.inf:
+            limit = ends.limit(job.timeout_s, self._store.common.left_s(attempt.deadline))
+            attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
         closed = self._allowance.closed(attempt.lane, idle, others)
         if attempt.task.approval is not None:
             self._bring_answer(attempt, attempt.task.approval)

@@ -25,6 +25,7 @@ from spoold.rules.scheduling.matching import fits, free, unfit
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import list_lanes
 from spoold.store.obstacles import named
+from spoold.store.own_time import Slice
 from spoold.store.polling import Polling
 from spoold.store.refusals import denied
 from spoold.store.store import Store
@@ -129,7 +130,8 @@ class Claiming:
         """
         left, room, index = offers, free(self._offering.now, running), self._begin(offers)
         self._allowance.breaking.forget_gone(skip)
-        while slots > 0 and left:
+        time = Slice(self._store.clock)
+        while slots > 0 and left and not time.over:
             index = index if index < len(left) else 0
             file, lane_name = left.pop(index)
             name, lane = parse_task(file), self._lanes[lane_name]

@@ -16,6 +16,7 @@ from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.store.journal import Journal
 from spoold.store.obstacles import named
+from spoold.store.own_time import Slice
 from spoold.store.polling import Polling
 from spoold.store.records import ASIDE, set_aside
 from spoold.store.store import Store
@@ -41,6 +42,7 @@ class Claims:
         self._ordered: dict[
             tuple[str, int], None
         ] = {}  # attempts that this worker claimed, or tried to, or looked into
+        self._turn = 0
         self._strange: list[str] = []  # warnings of entries here that are no task
 
     def take(self, *, working: bool) -> bool:
@@ -107,8 +109,14 @@ class Claims:
 
         late: listed names that are no running attempt's. Never raises OSError.
         """
-        self._strange, tokens = [], set()
-        for file in sorted(late):
+        self._strange, tokens, time = [], set(), Slice(self._store.clock)
+        listed = sorted(late)
+        turn = self._turn % max(len(listed), 1)
+        for number, file in enumerate([*listed[turn:], *listed[:turn]]):
+            if number and time.over:
+                self._turn = turn + number  # the next look goes on here
+                self.doubt()
+                break
             path = layout.join(self._directory, file)
             if file.endswith(ASIDE):
                 self._tell(path)
