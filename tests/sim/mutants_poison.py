@@ -10,6 +10,7 @@ from spoold.master.drops import Drops
 from spoold.master.place import Place
 from spoold.protocol.names import TaskName
 from spoold.store.faults import Handling
+from spoold.store.own_time import Slice
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.starting import Starting
 from tests.sim.mutation import Mutations, Swap
@@ -41,7 +42,9 @@ def drop_not_contained() -> list[Swap]:
 
 @poisoned.add(LAW, "A worker does not contain the fault of a task that it starts.")
 def start_not_contained() -> list[Swap]:
-    def start(self: Starting, name: TaskName, *, idle: bool, here: Collection[Attempt]) -> Attempt | None:
-        return self._start(name, idle, here)
+    def start(
+        self: Starting, name: TaskName, time: Slice, *, idle: bool, here: Collection[Attempt]
+    ) -> Attempt | None:
+        return self._start(name, time, idle, here)
 
     return [(Starting, "start", start)]
