@@ -24,6 +24,7 @@
     faults      inputs that a node could not handle: each is set aside, and the node goes on
     clocks      the time that decides about deadlines
     polling     when each look at the share is due
+    own_time    what each part of a step takes besides its calls to the share, and the slices of its time
     mount_facts how nodes mount a spool, and the problems with that
     reports     the doctor's findings, for readers
     control     requests: post, list, remove

@@ -36,5 +36,6 @@ itself.
     hints        wake-ups where the system notifies of changes; a hint, never the truth
     watching     the watchers behind hints: watchdog's Observer, or inotify, its lowest layer, if there is one
     notice       the callback of a watcher
+    breathing    the port of a node that beats: it may do so before each call of a step
     bell         the thing a loop sleeps on, and how other threads wake it
 """
