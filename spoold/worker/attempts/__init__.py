@@ -4,9 +4,8 @@
     own_lease   until when its tasks may begin, and may move
     own_budget  the stop of one that reports more than its task's own budget
     starting    a claimed token → a running job
-    resuming    attempts that were frozen while their worker had no lease, and may go on
     preparation what a claimed task gets before it starts, piece by piece
-    resuming    attempts that were frozen while the share was silent, and may go on
+    resuming    attempts that were frozen while their worker had no lease, and may go on
     settling    an ended attempt → its result → its commit
     recording   the record of it, with the sum over all attempts
     overlaps    which other attempts changed the same files at the same time
