@@ -165,23 +165,25 @@ class Reporting:
 
     def _read_beats(self, desk: Desk) -> None:
         self._twins.look({node: name.beat for node, name in desk.view.beats.items()}, desk.step.now.monotonic)
-        for node, beat in desk.view.beats.items():
-            known = self._beats.get(node)
-            if (known is None or known.beat != beat.content) and self._tried.get(node) != beat:
-                self._tried[node] = beat  # a beat that has gone meanwhile is not read again, but listed anew
-                read = beats.read(desk.store.fs, beat)
-                if read is not None:
-                    self._beats[node] = read
-                    with desk.faults.handling("heartbeat to count", node):
-                        self._hear(desk, node, read)
-                else:
-                    desk.polling.hasten("beats")
+        for node, beat in desk.some([one for one in desk.view.beats.items() if self._is_news(*one)], "beats"):
+            self._tried[node] = beat  # a beat that has gone meanwhile is not read again, but listed anew
+            read = beats.read(desk.store.fs, beat)
+            if read is not None:
+                self._beats[node] = read
+                with desk.faults.handling("heartbeat to count", node):
+                    self._hear(desk, node, read)
+            else:
+                desk.polling.hasten("beats")
         for gone in self._tried.keys() - desk.view.beats.keys():
             del self._tried[gone]
             self._beats.pop(gone, None)
             self._tally.forget(gone)
             self._estimates.forget(gone)
             desk.starts.hear(gone, ())
+
+    def _is_news(self, node: str, beat: BeatName) -> bool:
+        known = self._beats.get(node)
+        return (known is None or known.beat != beat.content) and self._tried.get(node) != beat
 
     def _hear(self, desk: Desk, node: str, read: Heartbeat) -> None:
         self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)

@@ -19,6 +19,8 @@ MEND = (
     "On all of them but one, run `rm /etc/machine-id; systemd-machine-id-setup`, give it a host name of its own "
     "(`hostnamectl set-hostname NAME`), and reboot it"
 )
+# So many nodes of one identity are compared, each with each: beats can be forged by the thousand.
+COMPARED = 64
 
 
 @dataclass(slots=True)
@@ -54,13 +56,21 @@ class Twins:
         ]
 
     def _of(self, same: list[Heartbeat]) -> list[str]:
-        """Return the nodes among these that have a twin."""
+        """Return the nodes among these that have a twin; of very many, those among the ones that moved last."""
+        moved = {beat.node: at for beat in same if (at := self._moved_at(beat.node)) is not None}
+        if len({(beat.host.machine_id, beat.host.boot_id) for beat in same if beat.node in moved}) < 2:
+            return []  # nodes of one machine
+        latest = sorted((beat for beat in same if beat.node in moved), key=lambda beat: -moved[beat.node])[:COMPARED]
         pairs = [
             (one.node, other.node)
-            for one, other in combinations(same, 2)
+            for one, other in combinations(latest, 2)
             if are_twins(one.host, other.host) and self._both_move(one.node, other.node)
         ]
         return sorted({node for pair in pairs for node in pair})
+
+    def _moved_at(self, node: str) -> float | None:
+        seen = self._seen.get(node)
+        return None if seen is None else seen.moved
 
     def _both_move(self, one: str, other: str) -> bool:
         seen, also = self._seen.get(one), self._seen.get(other)
