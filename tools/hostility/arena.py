@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -174,7 +173,7 @@ class Arena:
         if not results or mine.dies:
             return
         last = results[-1]
-        if last["attempt"] != 1 and mine.end != "exit 75":
+        if last["attempt"] != 1:
             yield f"{task} ran {last['attempt']} times: {last['error']}"
         # A result can only take a success away by a number for its cost that is none.
         wrong_cost = (last.get("error") or {}).get("code") == "OUTPUT_INVALID"
@@ -229,15 +228,19 @@ class Arena:
         if not left:
             return []
         done = self._pool.run("status", "--json")
-        named = json.dumps(json.loads(done.stdout), ensure_ascii=False) if done.returncode == 0 else ""
-        return [path for path in left if json.dumps(path, ensure_ascii=False)[1:-1] not in named]
+        # Of a path that is no text on one line, people are told a quoted form: the name in it is the same.
+        return [path for path in left if Path(path).parent.name not in done.stdout]
 
     def _left(self) -> Iterator[str]:
-        """Each folder of an attempt, and each thing that waits to be removed, below the temporary folder."""
+        """All that is in the folders of attempts, below the temporary folder, but for what the next attempt uses."""
         for root in self._temporary.iterdir():
-            for entry in os.scandir(root) if root.is_dir() else ():
-                inside = entry.is_dir(follow_symlinks=False)
-                yield from (one.path for one in os.scandir(entry.path)) if inside else (entry.path,)
+            for folder in filter(Path.is_dir, root.iterdir() if root.is_dir() else ()):
+                for path in folder.iterdir():
+                    clean = path.name == "task.json" or (
+                        path.name in ("work", "deps") and path.is_dir() and not any(path.iterdir())
+                    )
+                    if not (folder.name.isdigit() and clean):
+                        yield str(path)
 
 
 def _make_canary(folder: Path) -> Path:

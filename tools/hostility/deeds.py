@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 # How a task ends: with an exit code, by a signal of its own, or not at all until its timeout.
-ENDS = ("exit 0",) * 12 + ("exit 3", "exit 75", "signal 9", "signal 15", "signal 6", "timeout")
+ENDS = ("exit 0",) * 12 + ("exit 3", "signal 9", "signal 15", "signal 6", "timeout")
 MOST_DEEDS = 4
 MS_BIND, MS_NOSUID = 4096, 2
 
@@ -54,8 +54,8 @@ class World:
     work: str = field(default_factory=lambda: os.environ.get("SPOOL_WORK_DIR") or os.getcwd())
 
     def given(self, name: str) -> str:
-        """Return a path that the environment names; a file of the work folder where it names none."""
-        return os.environ.get(name) or os.path.join(self.work, name.lower())
+        """Return a path that the environment names; one that cannot be made where it names none."""
+        return os.environ.get(name) or f"/proc/none/{name}"
 
 
 Deed = Callable[[World], None]
