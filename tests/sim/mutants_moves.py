@@ -172,10 +172,10 @@ def returned_without_mover() -> list[Swap]:
 
 @moves.add("written once", "Every beat replaces the file of the one before.")
 def heartbeat_replaced() -> list[Swap]:
-    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> BeatName:
+    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> beats.Published:
         name = BeatName(beat.node, 0)
         store.publish(layout.join(layout.HEARTBEATS, name.encode()), codec.dump(beat), durable=False)
-        return name
+        return beats.Published(name)
 
     return [(beats, "publish", publish)]
 
