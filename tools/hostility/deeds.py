@@ -85,7 +85,8 @@ def plan(seed: int, only: str = "") -> Plan:
     """Return what a seed does. only: the one deed that it does."""
     chance = random.Random(seed)
     count = chance.choice((1, 1, 1, 2, 2, 3, MOST_DEEDS))
-    deeds = tuple(chance.sample(sorted(DEEDS), count))
+    # Behind a link in the place of the work folder, whatever follows would be a deed of the task against others.
+    deeds = tuple(sorted(chance.sample(sorted(DEEDS), count), key=lambda name: name.startswith("work_is")))
     return Plan((only,) if only else deeds, chance.choice(ENDS))
 
 
