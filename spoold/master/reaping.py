@@ -8,9 +8,9 @@ then find no source and no directory.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from spoold.master.desk import Desk
 from spoold.master.duplicates import has_completed
@@ -113,11 +113,12 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
     directory, last = layout.join(layout.CLAIMED, worker), desk.view.beats.get(worker)
     wanted = last is not None and desk.view.claimed[worker]
     beat = beats.read(desk.store.fs, last) if last is not None and wanted else None
+    outlived = cache(partial(_all_outlived, desk))  # of all nodes, so read once for all claims, and only if one asks
     for name, task in desk.some(sorted(desk.view.claimed[worker].items()), f"claims {worker}"):
         if reject_directory(desk, layout.join(directory, name)):
             continue  # only a file was ever claimed
         place = Place(State.CLAIMED, directory, name)
-        desk.contained("claimed task", place, task, partial(_take_back, desk, place, task, worker, beat))
+        desk.contained("claimed task", place, task, partial(_take_back, desk, place, task, worker, beat, outlived))
     if desk.step.cut:
         return False  # the next step goes on, after it has looked for a beat again
     try:
@@ -173,14 +174,20 @@ def _left_in(desk: Desk, directory: str, error: OSError) -> list[str]:
     return named(each, f"things that are no task in {directory}")
 
 
-def _outlived(desk: Desk, name: TaskName) -> int:
-    """Return how many earlier attempts were lost with a worker whose process beats again. Errors: OSError."""
-    said = {one for beat in beats.read_all(desk.store.fs).values() for one in beat.outlived}
+def _all_outlived(desk: Desk) -> set[str]:
+    """Return the attempts that were lost with a worker whose process beats again. Errors: OSError."""
+    return {one for beat in beats.read_all(desk.store.fs).values() for one in beat.outlived}
+
+
+def _outlived(said: set[str], name: TaskName) -> int:
+    """Return how many earlier attempts of the task are among these."""
     mine = [attempt for task, _, attempt in (one.rpartition(".") for one in said) if task == key(name.id)]
     return sum(attempt.isdecimal() and 1 <= int(attempt[:10]) < name.attempt for attempt in mine)
 
 
-def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, beat: Heartbeat | None) -> None:
+def _take_back(
+    desk: Desk, place: Place, name: TaskName, worker: str, beat: Heartbeat | None, outlived: Callable[[], set[str]]
+) -> None:
     ran, last = None, desk.view.beats.get(worker)
     if beat is not None and last is not None:
         with desk.faults.handling("last heartbeat", worker):  # of what it says only the account of the task is used
@@ -191,7 +198,7 @@ def _take_back(desk: Desk, place: Place, name: TaskName, worker: str, beat: Hear
     desk.learned.learn_lane(key(name.id), task.lane_name)  # it may never have been seen ready: its start counts
     outcome = worker_died(f"worker {worker} died or was cut off")
     policy = retry_policy(task, desk.store.settings)
-    pardon = retry.pardoned(name, _outlived(desk, name), policy) if name.crashes else 0
+    pardon = retry.pardoned(name, _outlived(outlived(), name), policy) if name.crashes else 0
     verdict = retry.decide(replace(name, crashes=name.crashes - pardon), outcome, policy)
     if isinstance(verdict, retry.End):
         assert verdict.error is not None

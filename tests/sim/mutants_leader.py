@@ -58,7 +58,7 @@ def _forgotten(try_rmdir: bool) -> list[Swap]:
     def reap_once(desk: Desk, worker: str) -> bool:
         directory = layout.join(layout.CLAIMED, worker)
         for name, task in sorted(desk.view.claimed[worker].items()):
-            reaping._take_back(desk, Place(State.CLAIMED, directory, name), task, worker, None)
+            reaping._take_back(desk, Place(State.CLAIMED, directory, name), task, worker, None, set)
         if try_rmdir:
             with contextlib.suppress(OSError):
                 desk.store.fs.rmdir(directory)
