@@ -132,8 +132,9 @@ def _is_task(name: str) -> bool:
     return parsed is not None and parsed[1] != "result"
 
 
-def age_of(desk: Desk, path: str) -> float:
-    """Return a file's age (s) by the clock of the server, which stamped it; 0 while its time is not known.
+def age_of(desk: Desk, path: str, *, gone: float = 0.0) -> float:
+    """Return a file's age (s) by the clock of the server, which stamped it; 0 while its time is not known, and `gone`
+    where there is no such file.
 
     By its own clock, a leader that is a year ahead would delete everything at once.
     """
@@ -141,7 +142,7 @@ def age_of(desk: Desk, path: str) -> float:
     try:
         return 0.0 if now is None else now - desk.store.fs.stat(path).mtime_ns / 1e9
     except FileNotFoundError:
-        return 0.0
+        return gone
 
 
 def _clear_journals(desk: Desk) -> None:

@@ -7,6 +7,7 @@ start a rate still counts stays, since a new leader finds its record in results/
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 
@@ -100,19 +101,30 @@ class Retaining:
             found = {**dict.fromkeys(older, 0.0), **seen}
             self._due[state] = deque(retention.due(found, desk.step.now.monotonic, stay.max_age_s, stay.keep))
 
-    def _look_back(self, desk: Desk, ended: Mapping[State, Collection[str]]) -> None:
-        """Look up the ages of tasks that had ended before this leader came. Errors: OSError."""
+    def _look_back(self, desk: Desk, ended: Mapping[State, Mapping[str, EndedName]]) -> None:
+        """Look up the ages of tasks that had ended before this leader came. One that another leader had begun to
+        archive is due, since its result is where readers of an ended task do not look. Errors: OSError.
+        """
         if self._looked_at is None:
             self._older = {state: dict.fromkeys(names) for state, names in ended.items()}
         if desk.store.common.server() is None:
             return  # without the server's time no age is known
         for state, older in self._older.items():
             for name in desk.some(list(older)[:AGES]):
-                age_s = age_of(desk, layout.join(layout.RESULTS, name))
-                self._seen[state][name] = desk.step.now.monotonic - max(0.0, age_s)
+                if found := ended[state].get(name):
+                    self._seen[state][name] = desk.step.now.monotonic - max(0.0, _age_of(desk, name, found))
                 del older[name]
             if older:
                 desk.step.change()
+
+
+def _age_of(desk: Desk, file: str, name: EndedName) -> float:
+    """How long ago (s) it ended: infinite if its result is in the archive already, 0 if that is nowhere."""
+    age_s = age_of(desk, layout.join(layout.RESULTS, file), gone=math.inf)
+    if age_s < math.inf:
+        return age_s
+    begun = name.archived("result") in names_in(desk.store.fs, layout.bucket(name.id), desk.view.blocked)
+    return math.inf if begun else 0.0
 
 
 def _may_go(desk: Desk, task_key: str) -> bool:

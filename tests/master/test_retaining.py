@@ -70,6 +70,21 @@ def test_a_record_that_cannot_be_moved_keeps_its_task(directory: str, file: str,
     assert len(archived(made)) == moved
 
 
+def test_what_one_leader_began_to_archive_the_next_one_ends_at_once() -> None:
+    """Its result is in the archive, where no reader of an ended task looks: it must not stay so for `completed_s`."""
+    made = ended("[retention]\ncompleted_s = 1000\n", count=2)
+    made.nodes["m1"].fs.fail("rename", "completed/t0.", errno.EIO)
+    made.fs.write("control/gc.+all.1.json", b"{}", durable=False)
+    made.step("m1")
+    assert archived(made) == ["t0.1.w1.result.json", "t1.1.w1.completed.json", "t1.1.w1.result.json"]
+    made.crash("m1")
+    made.fs.unlink("control/gc.+all.1.json")
+    made.master("m2")
+    made.advance(30)
+    assert made.fs.list("completed") == []
+    assert len(archived(made)) == 4
+
+
 def test_what_the_leader_wrote_and_nobody_needed_goes_with_its_task() -> None:
     """It recorded an attempt as cancelled; its worker was quicker, and completed it."""
     made = ended("", count=0)

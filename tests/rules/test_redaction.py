@@ -89,7 +89,8 @@ ENCODERS: dict[str, Callable[[str], str]] = {
     "YAML, SQL": lambda value: value.replace("'", "''"),
 }
 PLAIN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x24F, exclude_characters="[]\x7f"), min_size=6)
-VALUES = PLAIN.filter(lambda text: text == text.strip() and len(text) >= 6)
+# A secret that is a part of the mask itself cannot be told from it.
+VALUES = PLAIN.filter(lambda text: text == text.strip() and len(text) >= 6 and text not in "[redacted:S]")
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -29,14 +29,14 @@ from tests.sim.scheduler import Scheduler
 from tests.sim.workload import SETTINGS, Client, check_ends
 
 ROOT = "/spool"
-# Long after everything else, so that nothing is archived while faults come; and soon, so that leaders look through
-# what batches share while these go on.
+# Long after everything else, however often the server's date is set, so that nothing is archived while faults come; and
+# soon, so that leaders look through what batches share while these go on.
 OF_SHELVES = (
     SETTINGS
     + b"""
 [retention]
-completed_s = 400
-failed_s = 400
+completed_s = 100_000
+failed_s = 100_000
 archive_s = 5
 tmp_s = 5
 """
