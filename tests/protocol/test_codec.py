@@ -8,9 +8,10 @@ import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from spoold.protocol import codec
+from spoold.protocol.complaint import bad_file, faults_of
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.fields import Strict
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
@@ -549,6 +550,18 @@ def test_what_is_not_the_validators_error_is_no_fault_of_the_file() -> None:
 
     with pytest.raises(ValueError, match="a bug"):
         codec.check(Broken, {}, FILE)
+
+
+def test_very_many_faults_beyond_the_beginning_of_a_long_list_are_counted() -> None:
+    class Numbers(Strict):
+        numbers: list[int]
+
+    wrong = {"numbers": [1] * 100 + ["x"] * 1001}
+    with pytest.raises(ValidationError) as raised:
+        Numbers.model_validate(wrong)
+    told = refused(bad_file(Numbers, wrong, raised.value, FILE))
+    assert told.problem == "has 1,001 values that do not fit."
+    assert [str(fault) for fault in faults_of(Numbers, wrong, FILE)] == [str(told)]
 
 
 def test_a_drop_of_very_many_keys_is_refused_at_once() -> None:

@@ -1,6 +1,7 @@
 """What is waiting, and which of it goes to ready/ next: urgent first, within the limits, and each exactly once."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -495,3 +496,29 @@ def test_tasks_are_grouped_anew_whether_they_may_run_or_not_and_now_and_then_the
     assert breaths == [1]
     assert {entry.groups for _, entry in world.backlog.items()} == {(("new", 1),)}
     assert world.promote() == ["runs"], "no gate of that name is there to keep it"
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_a_task_that_cannot_be_judged_keeps_nobody_back_and_is_asked_again_or_never(
+    monkeypatch: pytest.MonkeyPatch, lasts: bool
+) -> None:
+    world, faulty = World(), {"a"}
+
+    def contain(task_key: str, judge: Callable[[], None]) -> tuple[str, bool] | None:
+        if task_key in faulty:
+            return "a bug of ours", lasts
+        judge()
+        return None
+
+    monkeypatch.setattr(registry, "groups", lambda conditions, facts: (("new", 1),))
+    world.add("a")
+    world.add("b")
+    world.backlog.regroup(NOW, lambda: None)
+    world.backlog.contain = contain
+    assert world.promote() == ["b"]
+    assert [verdict.code for _, verdict in world.backlog.refused()] == [Code.INVALID_TASK] * lasts
+    faulty.clear()
+    world.backlog.tick(later(LOOK_AGAIN_S / 2))
+    assert world.promote() == []
+    world.backlog.tick(later(LOOK_AGAIN_S))
+    assert world.promote() == ([] if lasts else ["a"])

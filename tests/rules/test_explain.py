@@ -344,6 +344,12 @@ def test_a_worker_that_is_only_busy_does_not_trouble_a_waiting_task() -> None:
     assert explain(replace(WAITING, workers=(replace(WORKER, running=2),))).reasons == ()
 
 
+def test_a_task_that_spoold_failed_on_says_so_and_whose_fault_it_is() -> None:
+    told = explain(replace(WAITING, fault="judging it failed: ValueError: a bug"))
+    assert told.reasons[-1].reason == "judging it failed: ValueError: a bug"
+    assert "report it as a bug" in told.reasons[-1].change
+
+
 def test_a_drop_that_is_young_wrong_or_well() -> None:
     pending = Case("a.json", State.PENDING, NOW, leader="m-1")
     well = explain(pending)

@@ -85,6 +85,15 @@ def test_two_machines_of_one_name_rule_locks_out() -> None:
     assert "hostname" in found.mend
 
 
+def test_clones_of_one_disk_image_are_told_with_the_fix() -> None:
+    one, other = (HostId(hostname="a", machine_id="m", boot_id=boot) for boot in "12")
+    told = [remark for remark in judge_company([one, other], {}) if remark.grade == "warning"]
+    assert [remark.problem for remark in told] == [
+        "several machines called a have one machine id, as clones of one disk image do"
+    ]
+    assert "machine-id" in told[0].mend
+
+
 def test_one_machine_twice_proves_less() -> None:
     (found,) = judge_company([HERE, HERE], {"a": DISK, "b": DISK})
     assert (found.grade, found.against) == ("warning", ())

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName
 from spoold.rules.gates import budget, locks
-from spoold.rules.gates.facts import NO_CONDITIONS, Facts, Parent, TypeFacts
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Parent, TypeFacts
 from spoold.rules.gates.registry import holds, unbook
+from spoold.rules.locks.demand import Demand
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
@@ -79,3 +80,16 @@ def test_a_gate_that_is_not_there_and_facts_that_are_not_gathered_hold_nothing()
     nothing = (NO_CONDITIONS, facts)
     assert not any(holds(gate, nothing, nothing) for gate in ("nosuch", "deadline", budget.NAME, locks.NAME))
     unbook(*nothing)
+
+
+def test_a_ready_task_holds_what_a_waiting_one_wants_only_where_their_locks_clash() -> None:
+    backlog = Backlog(lambda _: Parent.UNKNOWN)
+    waiting = Entry(named("w", 1, 1).encode(), lane(1), _locking("src/a"))
+    for pattern, clash in (("src/**", True), ("docs/**", False)):
+        assert (
+            backlog.holds(waiting, locks.NAME, Standing(named("r", 2, 2), lane(1), _locking(pattern)), NOW) is clash
+        )
+
+
+def _locking(pattern: str) -> Conditions:
+    return Conditions(more=((locks.NAME, Demand((pattern,))),))

@@ -29,8 +29,8 @@ from tests.sim.scheduler import Scheduler
 from tests.sim.workload import SETTINGS, Client, check_ends
 
 ROOT = "/spool"
-# Long after everything else, however often the server's date is set, so that nothing is archived while faults come; and
-# soon, so that leaders look through what batches share while these go on.
+# Long after everything else, however often the server's date is set, so that nothing is archived while faults come;
+# and soon, so that leaders look through what batches share while these go on.
 OF_SHELVES = (
     SETTINGS
     + b"""
