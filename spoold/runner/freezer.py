@@ -164,10 +164,19 @@ def _clear(path: str) -> None:
 
 def _removed(path: str) -> bool:
     """Remove the group and those that the job made below it; return whether it is gone. One with a process stays."""
-    for folder, _, _ in os.walk(path, topdown=False):
+    for group in reversed(_groups(path)):
         with suppress(OSError):
-            os.rmdir(folder)
+            os.rmdir(group)
     return not os.path.exists(path)
+
+
+def _groups(path: str) -> list[str]:
+    """The group and those below it, each before its own; without recursion, since the job says how deep they are."""
+    found = [path]
+    for group in found:
+        with suppress(OSError), os.scandir(group) as names:
+            found += [name.path for name in names if name.is_dir(follow_symlinks=False)]
+    return found
 
 
 def _kill(path: str) -> None:
@@ -175,9 +184,9 @@ def _kill(path: str) -> None:
     try:
         _write(f"{path}/cgroup.kill", b"1")
     except OSError:  # before Linux 5.14
-        for folder, _, _ in os.walk(path):
+        for group in _groups(path):
             with suppress(OSError):
-                for pid in map(int, _read(f"{folder}/cgroup.procs").split()):
+                for pid in map(int, _read(f"{group}/cgroup.procs").split()):
                     if pid > 0:  # 0: of another namespace
                         os.kill(pid, signal.SIGKILL)
 

@@ -112,6 +112,17 @@ def test_a_group_from_another_time_namespace_is_only_removed_if_no_process_has_i
             folder.rmdir()
 
 
+def test_a_group_is_removed_however_deep_the_job_made_groups_below_it(tmp_path: Path) -> None:
+    """A walk by recursion ended the supervisor after a thousand."""
+    dead = tmp_path / f"spoold-{os.stat('/proc/self/ns/pid').st_ino}-1-{2**22 + 1}-7-1"
+    (dead / "beside").mkdir(parents=True)
+    where = str(dead)
+    for _ in range(1_500):
+        os.mkdir(where := f"{where}/d")
+    assert freezer.sweep(str(tmp_path)) == 1
+    assert not dead.exists()
+
+
 class Slow(freezer.Room):
     """A group that the kernel cannot freeze whole: one process in it waits for a share that hangs."""
 
