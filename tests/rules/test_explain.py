@@ -348,6 +348,10 @@ def test_a_task_that_spoold_failed_on_says_so_and_whose_fault_it_is() -> None:
     told = explain(replace(WAITING, fault="judging it failed: ValueError: a bug"))
     assert told.reasons[-1].reason == "judging it failed: ValueError: a bug"
     assert "report it as a bug" in told.reasons[-1].change
+    last = EndedAttempt(0, "failure", "m-1", code="INVALID_TASK", started=False)
+    refused = replace(WAITING, state=State.FAILED, last=last, fault="judging it failed: ValueError: a bug")
+    assert gates(explain(refused)) == ["fault"], "there is nothing to mend in the task"
+    assert gates(explain(replace(refused, last=replace(last, code="EXIT_CODE")))) == ["failed", "fault"]
 
 
 def test_a_drop_that_is_young_wrong_or_well() -> None:

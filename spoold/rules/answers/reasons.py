@@ -51,7 +51,9 @@ def explain(case: Case) -> Explanation:
         reasons = [*reasons, Reason("redo", f"it was {case.sent_back}", "nothing: that is why it runs again")]
     if case.fault:
         fix = "report it as a bug; `spool retry` it with a release that has the fix"
-        reasons = [*reasons, Reason("fault", case.fault, fix)]
+        # The advice for a task that is no valid one is to mend it, and here it is not at fault.
+        mended = case.last is not None and case.last.code == Code.INVALID_TASK
+        reasons = [*([] if mended else reasons), Reason("fault", case.fault, fix)]
     if case.twin is not None:
         text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
         reasons = [*reasons, Reason("twin", text, case.twin.mend)]
