@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat
 
 # How often (s) to ask the server; sooner again if its answer took so long that it is too vague.
-ASK_EVERY_S = 300.0
+ASK_EVERY_S = 60.0
 ASK_AGAIN_S, VAGUE_S = 10.0, 1.0
 TRIES = 3
 

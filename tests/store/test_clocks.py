@@ -51,12 +51,12 @@ def test_the_servers_time_is_kept_whatever_is_done_to_our_date(
     assert mount.list("tmp/w1") == []
     assert store.common.ahead_s == pytest.approx(HOUR)
     for clock in (server, mine):
-        clock.suspend(100.0)
+        clock.suspend(ASK_EVERY_S - 1.0)
     mine.set_wall(0.0)
     assert store.common.server() == pytest.approx(server.wall())
     assert store.common.wall() == pytest.approx(server.wall())
     assert not store.common.due
-    mine.suspend(ASK_EVERY_S)
+    mine.suspend(1.0)
     assert store.common.due
 
 
