@@ -14,7 +14,7 @@ from spoold.daemon.pulse import Pulse, pulsing
 from spoold.protocol import layout
 from spoold.rules.share.sharing import node_remark
 from spoold.store.mount_facts import mount_facts
-from spoold.store.store import Store, open_store
+from spoold.store.store import Store, largest, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
 from spoold.system.sharing import owners_of
@@ -29,6 +29,7 @@ def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
     """Open the spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
     fs = PosixFileSystem(root, layout.PRIVATE)
     store = open_store(pulsing(fs, pulse), SystemClock(), writer, root)
+    fs.whole = largest(store.basics)
     store.mount = partial(mount_facts, root)
     if not fs.forgets:  # an SMB mount shows modes that it invents
         _warn_of_owners(root)

@@ -247,11 +247,16 @@ def open_store(fs: FileSystem, clock: Clock, writer: str, where: str, lock: Lock
         found = _read(fs, layout.SETTINGS, where)
     settings, basic = read_settings(found, file)
     if isinstance(fs, PosixFileSystem):
-        fs.whole = max(WHOLE, basic.max_bytes + 1)
+        fs.whole = largest(basic)
     if marker.claim == "lock":
         wait_s = min(basic.interval_s / 2, LOCK_WAIT_S)
         fs = LockedFileSystem(fs, lock or FileLock(f"{where}/{layout.LOCK}"), clock, writer, wait_s)
     return Store(fs, clock, writer, marker, basic, settings)
+
+
+def largest(basics: Basics) -> int:
+    """How many bytes of a file are read where no limit is given: no file of a spool is larger than its drops."""
+    return max(WHOLE, basics.max_bytes + 1)
 
 
 def advice_to_open(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""What owner and umask mean for others is said at the start of a node, once."""
+"""Opening a spool for a node: what owner and umask mean for others is said once, and large files are read whole."""
 
 import logging
 import os
@@ -10,7 +10,7 @@ from spoold.daemon.actors import open_spool
 from spoold.daemon.pulse import Pulse
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
-from spoold.system.posix import PosixFileSystem
+from spoold.system.posix import WHOLE, PosixFileSystem
 
 
 def test_a_umask_that_keeps_the_group_out_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -33,3 +33,11 @@ def test_in_ones_own_spool_nothing_is_said(tmp_path: Path, caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING, logger="spoold"):
         open_spool(str(tmp_path), "w-1", Pulse())
     assert caplog.records == []
+
+
+def test_a_node_reads_files_as_large_as_the_settings_let_drops_be(tmp_path: Path) -> None:
+    initialise(PosixFileSystem(tmp_path), SystemClock(), "test", str(tmp_path))
+    (tmp_path / "spool.toml").write_text(f"[drop]\nmax_bytes = {WHOLE + 1000}\n")
+    with (tmp_path / "pending" / "large.json").open("wb") as file:
+        file.truncate(WHOLE + 1000)
+    assert len(open_spool(str(tmp_path), "w-1", Pulse()).fs.read("pending/large.json")) == WHOLE + 1000
