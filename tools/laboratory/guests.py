@@ -32,7 +32,8 @@ MEMORY = "/dev/shm"
 class Guest:
     """One machine of the lab. `number` is the last part of its addresses; `folder` holds its console.
 
-    `disk` is a second disk, `image` the first one of a guest that does not live on the host's files.
+    `disk` is a second disk, `image` the first one of a guest that does not live on the host's files. `clone_of`: the
+    guest whose machine id and host name it has. `boot_id`: it has that one, not its own.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Guest:
     memory_mb: int = 256
     disk: Path | None = None
     image: Path | None = None
+    clone_of: str = ""
+    boot_id: str = ""
 
     @property
     def console(self) -> Path:
@@ -72,8 +75,8 @@ class Guest:
             f"eth0=tuntap,{storage},02:00:00:00:00:{self.number:02x}",
             f"eth1=tuntap,{control},02:00:00:00:01:{self.number:02x}",
             "con=null", "con0=null,fd:2", "con1=fd:0,fd:1", "quiet", "panic=1",
-            f"guest={self.name}", f"number={self.number}", f"role={self.role}", f"lab={HERE}",
-            f"python={sys.executable}",
+            f"guest={self.clone_of or self.name}", f"number={self.number}", f"role={self.role}", f"lab={HERE}",
+            f"python={sys.executable}", f"boot_id={self.boot_id}",
         ]  # fmt: skip
         if self.disk is not None:
             kernel.append(f"ubdb={self.disk}")

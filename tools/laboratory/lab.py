@@ -27,6 +27,7 @@ DISK_MB = 3072
 # Of a laptop; one with systemd has more to run.
 MEMORY_MB, SYSTEMD_MEMORY_MB = 256, 512
 BOUND_S = 4 * 3600
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class Lab:
@@ -63,6 +64,7 @@ class Lab:
             laptop = f"laptop{number + 1}"
             disk = self.folder / f"{laptop}.ext4" if disk_mb else None
             self.guests[laptop] = Guest(laptop, "laptop", FIRST_LAPTOP + number, *common, self.memory_mb, disk, image)
+        self.clones: list[str] = []
 
     @classmethod
     def find(cls, name: str) -> Lab:
@@ -145,6 +147,25 @@ class Lab:
     def kill(self, name: str) -> None:
         """Power cut of one guest."""
         self.guests[name].kill()
+
+    def clone(self, laptop: str, *, boot: bool = False) -> str:
+        """Boot one more laptop, with the machine id and the host name of another; its name. Errors: Failed.
+
+        boot: its boot id is that of the other one, too, as after both were resumed from one image of memory.
+        """
+        number, boot_id = len(self.laptops), self.on(laptop).shell(f"cat {BOOT_ID}").strip() if boot else ""
+        clone = f"laptop{number + 1}"
+        common = (self.network, self.folder, self.memory_mb)
+        self.guests[clone] = Guest(clone, "laptop", FIRST_LAPTOP + number, *common, clone_of=laptop, boot_id=boot_id)
+        self.clones.append(clone)
+        self.boot(clone)
+        return clone
+
+    def drop_clones(self) -> None:
+        """Power cut of all clones, which are no guests of the lab any more."""
+        while self.clones:
+            self.kill(self.clones[-1])
+            del self.guests[self.clones.pop()]
 
     def down(self) -> None:
         """End and remove all of it. Works on half a lab too."""

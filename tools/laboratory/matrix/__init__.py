@@ -6,8 +6,8 @@ witnesses are asked that have nothing to do with spoold: what lies on the server
 wrote to its laptop's own memory while it ran. `ledger` compares them.
 
 The rooms: `ledger`, `trace` and `exclusion` (what was seen, and what follows; pure), `workload` (the tasks), `pool`
-(spoold on a lab), `faults`, `outages`, `silences` and `undone` (what goes wrong), `cell` (one of them), `run` (all of
-them, and the table).
+(spoold on a lab), `faults`, `outages`, `silences`, `twins` and `undone` (what goes wrong), `cell` (one of them),
+`run` (all of them, and the table).
 
 Law: a number in the table was measured and could have been another. A cell leaves nothing to the next.
 """

@@ -61,6 +61,8 @@ def play(lab: Lab, fault: Fault, evidence: Path, tasks: int = TASKS) -> Cell:
     workload = short(tasks) if plain else fault.workload()
     seen: Ledger | None = None
     try:
+        if fault.cloned:
+            lab.clone(fault.cloned, boot=fault.resumed)
         pool.make("" if plain else fault.settings)
         pool.start_all()
         pool.submit(workload.batch)

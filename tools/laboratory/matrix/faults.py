@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tools.laboratory.guests import HERE, wait_until
-from tools.laboratory.matrix import exclusion, names, outages, silences, undone, writers
+from tools.laboratory.matrix import exclusion, names, outages, silences, twins, undone, writers
 from tools.laboratory.matrix.pool import FILL, LEADER, Pool
 from tools.laboratory.matrix.told import Told, Unproven
 from tools.laboratory.matrix.workload import Workload, steady, under_fault
@@ -31,7 +31,8 @@ class Fault:
     and a worker has to see first that its claim was undone.
     fences: at least one attempt must have been taken from a worker; unbroken: each task must end as its first one.
     workload, settings: what the pool has to do, and its spool.toml; lasts_s: how long the fault itself takes;
-    more: what the fault itself submits; user: whose the nodes are; leader: which guest leads first, also the server.
+    more: what the fault itself submits; user: whose the nodes are; leader: which guest leads first, also the server;
+    cloned: the laptop of which a fourth one is a clone; resumed: and has its boot id.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Fault:
     more: Callable[[], Workload] = Workload
     user: int = 0
     leader: str = LEADER
+    cloned: str = ""
+    resumed: bool = False
 
 
 def none(pool: Pool) -> Told:
@@ -217,6 +220,21 @@ def silence(name: str, inflict: Callable[[float], Inflict], seconds: float, *pro
     )
 
 
+def clones(name: str, inflict: Inflict, *, resumed: bool) -> Fault:
+    """Two laptops are one machine by what they say of themselves, under the settings that a user has."""
+    return Fault(
+        name,
+        inflict,
+        unbroken=True,
+        workload=twins.first,
+        settings="",
+        more=twins.second,
+        leader=twins.CLONED,
+        cloned=twins.CLONED,
+        resumed=resumed,
+    )
+
+
 def reuse(name: str, leader: str) -> Fault:
     """Names are used again in pending/, under the settings that a user has."""
     return Fault(
@@ -261,6 +279,7 @@ FAULTS = {
         Fault("slow-writers", writers.slow_writers, more=writers.slowly),
         reuse("names-reused", LEADER),
         reuse("names-reused-hosted", "server"),
+        clones("twins", twins.cloned, resumed=False),
         Fault("slow-writers-hosted", writers.slow_writers, more=writers.slowly, leader="server"),
         silence("read-only", silences.share_read_only, 60, *NFS),
         silence("chmod", silences.share_denied, 12, *NFS, user=ORDINARY),

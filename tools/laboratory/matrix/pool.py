@@ -225,6 +225,7 @@ class Pool:
     def clean(self) -> None:
         """Make the lab as it was when it came up. What does not answer gets a new kernel."""
         self.pids.clear()
+        self.lab.drop_clones()
         self.lab.guests["server"].thaw()
         if not self._answers("server"):
             self.lab.kill("server")
