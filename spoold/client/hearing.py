@@ -22,7 +22,7 @@ from spoold.rules.cluster.clocks import EQUAL_S
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.store import beats
 from spoold.store.clocks import by_host
-from spoold.store.presence import provably_gone, runs_here
+from spoold.store.presence import known_gone, runs_here
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.host import Host
@@ -34,7 +34,7 @@ def with_silence(
     """Return the case, with its worker's silence where that is longer than a lease. Errors: OSError."""
     claim = case.claim
     silent_s = None if claim is None else _silences(store, host, clock, nodes).get(claim.worker)
-    if claim is None or silent_s is None or provably_gone(nodes[claim.worker], host):
+    if claim is None or silent_s is None or known_gone(store.fs, nodes[claim.worker], host):
         return case
     node = {claim.worker: nodes[claim.worker]}
     # A worker that counts as dead was watched already.
@@ -52,7 +52,7 @@ def silence_warnings(
         node
         for node, beat in nodes.items()
         if beat.role == "worker"
-        and not provably_gone(beat, host)
+        and not known_gone(store.fs, beat, host)
         and (node in dead or (node in silences and runs_here(beat, host)))
     )
     if silent:

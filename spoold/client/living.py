@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from spoold.store import beats
-from spoold.store.presence import provably_gone, runs_here
+from spoold.store.presence import known_gone, runs_here
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.host import Host
@@ -39,7 +39,9 @@ def living(
     """
     nodes = beats.read_all(store.fs)
     alive = {node for node, beat in nodes.items() if runs_here(beat, host)}
-    doubtful = {node: beat for node, beat in nodes.items() if node not in alive and not provably_gone(beat, host)}
+    doubtful = {
+        node: beat for node, beat in nodes.items() if node not in alive and not known_gone(store.fs, beat, host)
+    }
     alive |= beating(store, clock, doubtful, sleep)
     seldom = {
         n: b.interval_s

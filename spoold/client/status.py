@@ -25,7 +25,7 @@ from spoold.store import beats, snapshots
 from spoold.store.clocks import by_host
 from spoold.store.leader_token import read_lease
 from spoold.store.obstacles import obstacles
-from spoold.store.presence import SAY_AGAIN, provably_gone, runs_here
+from spoold.store.presence import SAY_AGAIN, known_gone, runs_here
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
@@ -72,7 +72,7 @@ def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep, *, plainly: b
     nodes = beats.read_all(store.fs, picture.load_beat if plainly else codec.load_beat)
     lease, told, leads = _leading(store, host, clock, nodes, sleep, plainly=plainly)
     if told is not None:
-        gone = {node for node in told.master.standbys if node in nodes and provably_gone(nodes[node], host)}
+        gone = {node for node in told.master.standbys if node in nodes and known_gone(store.fs, nodes[node], host)}
         standbys = tuple(node for node in told.master.standbys if node not in gone)
         return told.model_copy(update={"master": told.master.model_copy(update={"standbys": standbys})})
     from spoold.client.counted import as_models, listing
@@ -94,7 +94,7 @@ def _leading(
     if lease is None or lease.holder == NOBODY:
         return lease, None, False
     holder = nodes.get(lease.holder)
-    if holder is not None and provably_gone(holder, host):
+    if holder is not None and known_gone(store.fs, holder, host):
         return lease, None, False
     told = _told(store.fs, lease, plainly=plainly)
     # On this host the stamp is from our own clock, and only shows that the leader has not stopped.
@@ -128,7 +128,7 @@ def silent(
     """
     from spoold.rules.cluster.nodes import ASLEEP
 
-    dead = {node for node, beat in nodes.items() if provably_gone(beat, host)}
+    dead = {node for node, beat in nodes.items() if known_gone(store.fs, beat, host)}
     if leads:
         return dead
     doubtful = {

@@ -19,6 +19,7 @@ from spoold.store.initialise import restore
 from spoold.system.bell import Bell, readable
 from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
+from spoold.system.traces import succeed
 
 log = logging.getLogger("spoold")
 
@@ -110,4 +111,4 @@ def _master(root: str, name: str | None, pulse: Pulse) -> Master:
     store = open_spool(root, node_id(name, "m"), pulse)
     restore(store.fs)
     store.open_tmp()
-    return Master(store, SystemHost())
+    return Master(store, SystemHost(), left=succeed(store.writer))

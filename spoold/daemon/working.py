@@ -28,6 +28,7 @@ from spoold.system.host import SystemHost
 from spoold.system.loans import LocalLoans
 from spoold.system.power import SystemInhibitor
 from spoold.system.scratch import LocalScratch, find_abandoned
+from spoold.system.traces import succeed
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.preparing import inherited, passed_on
@@ -67,7 +68,7 @@ class WorkerActor:
         )
         self._host, self._outlived = host, outlived
         self._config, self._can = config, can
-        self._registered = False
+        self._registered, self._left = False, set[str]()
         self.hints = Hints(root)
         # Hints of ready tasks; they wake the worker only while a slot is free.
         self._offers = Hints(root)
@@ -103,8 +104,8 @@ class WorkerActor:
         self._scratch.take_over(abandoned)
         if ended := freezer.sweep(freezer.home()):
             log.info("removed %s of dead workers, and killed their processes", amount(ended, "control group"))
-        for gone in self._worker.register():
-            self._worker.report_gone(gone)
+        self._left |= {left.worker for left in abandoned} | succeed(self._worker.store.writer)
+        self._worker.register(self._left)
         self._registered = True
         self._runner.prestart(1)
         log.info("%s", self.describe())

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,8 @@ from spoold.store.journal import Journal
 from spoold.store.obstacles import named, obstacles
 from spoold.store.own_time import OwnTime
 from spoold.store.polling import Polling
-from spoold.store.presence import Presence, gone_from_here, report_gone
+from spoold.store.predecessors import Predecessors
+from spoold.store.presence import Presence
 from spoold.store.store import Store
 from spoold.system.breathing import Breather, breathing
 from spoold.system.errnos import Meaning, classify
@@ -74,7 +75,10 @@ class Master:
     subscribers: these receive each attempt that ends while this master leads.
     """
 
-    def __init__(self, store: Store, host: Host, subscribers: Sequence[Subscriber] = ()) -> None:
+    def __init__(
+        self, store: Store, host: Host, subscribers: Sequence[Subscriber] = (), left: Collection[str] = ()
+    ) -> None:
+        """left: the nodes whose traces were found on this machine."""
         self._breather = Breather(store.clock)
         store.fs = breathing(store.fs, self._breather)
         self._own_time = OwnTime(store.clock, self._breather)
@@ -92,8 +96,8 @@ class Master:
         self._due = 0.0
         self._stepped_at = 0.0
         self._followed = False
-        self._holder = Holder(store, host)
-        self._reported = False
+        self._holder, self._predecessors = Holder(store, host, left), Predecessors(store, host, "master")
+        self._left = left
         self._damaged: dict[str, float] = {}
         self._begin()
 
@@ -131,7 +135,8 @@ class Master:
                 if self.leadership.holder != self.store.writer:
                     self._desk = None  # else the token is mine and only its renewal is in doubt: do not plan
                 self._beat(now.monotonic, "standby")
-                self._report_gone()
+                with contextlib.suppress(OSError):  # their silence shows, too
+                    self._predecessors.step(self._left)
                 return LeaderStep(False, self._presence.next_due(), leading=False)
             led, self._led_epoch = True, self.leadership.epoch
             with self._breather.during(self._breathe_on_time), self._own_time.of("takeover"):
@@ -322,16 +327,3 @@ class Master:
         notes = (f"{self._journal.lost} journal lines lost",) if self._journal.lost else ()
         notes = (*notes, *named(list(self.store.faults.notes), "inputs that spoold could not handle"))
         return {"notes": notes, **self.host.load("/").known()}
-
-    def _report_gone(self) -> None:
-        """Report once to the leader, which may be on another host, the masters that are gone from this one.
-
-        After an error it does not report again, and the silence shows: the first report may have arrived, and a
-        second one would have its name.
-        """
-        if self._reported:
-            return
-        self._reported = True
-        with contextlib.suppress(OSError):
-            for node in gone_from_here(self.store, self.host, "master"):
-                report_gone(self.store, node)

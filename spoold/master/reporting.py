@@ -32,6 +32,7 @@ from spoold.store import beats, clocks, snapshots
 from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of
 from spoold.store.obstacles import barrier, named, obstacles
+from spoold.store.predecessors import Standstill
 from spoold.store.presence import provably_gone
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
@@ -65,6 +66,7 @@ class Reporting:
         self._tried: dict[str, BeatName] = {}
         self._gone: dict[str, int] = {}
         self._gone_at: float | None = None
+        self._standstill: Standstill | None = None
         self._tempo, self._tally, self._estimates = Tempo(), Tally(), Estimates()
         self._counted_at: float | None = None
         self._mounts: dict[str, MountFacts] = {}
@@ -82,17 +84,20 @@ class Reporting:
         return {node for node, name in desk.view.beats.items() if asleep.get(node) == name.content}
 
     def gone(self, desk: Desk, host: Host) -> set[str]:
-        """Return the masters whose newest listed beat was read, and whose process is gone from this host.
+        """Return the masters whose newest listed beat was read, and that are gone from this host.
 
-        Looked up at most once a second: it asks the machine, never the share.
+        Looked up at most once a second, as of the beats that were listed: it asks the machine, never the share.
         """
-        now = desk.step.now.monotonic
-        if self._gone_at is None or now - self._gone_at >= GONE_EVERY_S:
+        now, shown = desk.step.now.monotonic, desk.view.beats
+        if desk.step.listed.beats and (self._gone_at is None or now - self._gone_at >= GONE_EVERY_S):
             others = [b for b in self._beats.values() if b.role == "master" and b.node != desk.store.writer]
-            self._gone, self._gone_at = {}, now
+            missing, self._gone_at = dict[str, int](), now
+            self._standstill = self._standstill or Standstill(desk.store, host)
             for beat in others:
                 with desk.faults.handling("host of node", beat.node):
-                    self._gone |= {beat.node: beat.beat} if provably_gone(beat, host) else {}
+                    if beat.node in shown and provably_gone(beat, host):
+                        missing[beat.node] = shown[beat.node].beat
+            self._gone = {node: self._beats[node].beat for node in self._standstill.gone(missing, now)}
         return {node for node, name in desk.view.beats.items() if self._gone.get(node) == name.content}
 
     def announce(

@@ -19,6 +19,7 @@
     archive     old tasks with their results and logs
     beats       heartbeats: publish mine, list all
     presence    a node's own heartbeat
+    predecessors   which nodes of this host are gone, and which run on a twin
     ledger      the records of earlier attempts
     records     results as files: read as far as possible, written even if something stands in their place
     faults      inputs that a node could not handle: each is set aside, and the node goes on

@@ -15,17 +15,17 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from spoold.protocol.names import BeatName
-from spoold.protocol.request import Verb
 from spoold.protocol.version import __version__
 from spoold.rules.cluster.clocks import EQUAL_S
 from spoold.store import beats
 from spoold.store.clocks import by_host
 from spoold.store.store import Store
 from spoold.system import chance
-from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone, twins
+from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host, surely_gone
 
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import Heartbeat, HostId
+    from spoold.system.filesystem import FileSystem
 
 # Values that change without being news: if a beat differs from the last in these alone, it need not be written again
 # until it is this many intervals old. Polling at a single stamp call a node dead at twice that age.
@@ -83,6 +83,7 @@ class Presence:
             self._look_for_twin()
         said = {"status": status, "settings": self._store.revisions.revision, **fields}
         news = {name: value for name, value in said.items() if name not in _PASSING}
+        news["host"] = self._host.identity()  # it is another one once this host doubts it
         sure, self._sure = self._sure, False
         if not self._renewed(news, now, sure):
             before, mine = self._standing, BeatName(self._store.writer, self._beat)
@@ -197,36 +198,25 @@ def host_id(identity: HostIdentity) -> HostId:
     )
 
 
-def gone_from_here(store: Store, host: Host, role: Literal["worker", "master"]) -> list[str]:
-    """The nodes of a role that have a heartbeat, ran on this very host, and have ended. Errors: OSError.
-
-    None of them where a node says that this machine is not the only one with its identity.
-    """
-    found = beats.read_all(store.fs)
-    if any(twins(_identity(beat), host.identity()) for beat in found.values()):
-        host.doubt()
-    return [node for node, beat in found.items() if beat.role == role and provably_gone(beat, host)]
-
-
-def report_gone(store: Store, node: str) -> None:
-    """Report to the leader that a node of this host is gone. Errors: OSError; do not repeat it then, since the
-    request may be there, and the next one has the same name.
-    """
-    from spoold.store import control
-
-    control.post(store, Verb.REAP, node, store.writer, reason="its process is gone from its host")
-
-
 def provably_gone(beat: Heartbeat, host: Host) -> bool:
-    """Whether the process behind a heartbeat ran on this very host and has ended. False in doubt."""
-    return surely_gone(_identity(beat), ProcessIdentity(beat.pid, int(beat.process_start)), host)
+    """Whether the process behind a heartbeat ran on this very host, and is not found. False in doubt.
+
+    On a share this proves nothing of a node that beats: see `predecessors`.
+    """
+    return surely_gone(identity_of(beat), ProcessIdentity(beat.pid, int(beat.process_start)), host)
+
+
+def known_gone(fs: FileSystem, beat: Heartbeat, host: Host) -> bool:
+    """Whether one look shows that a node of this host is gone. On a share it must also stand still: False."""
+    return not fs.remote and provably_gone(beat, host)
 
 
 def runs_here(beat: Heartbeat, host: Host) -> bool:
     """Whether the node's process runs on this very host, as far as the host knows."""
-    return same_host(_identity(beat), host.identity()) and not provably_gone(beat, host)
+    return same_host(identity_of(beat), host.identity()) and not provably_gone(beat, host)
 
 
-def _identity(beat: Heartbeat) -> HostIdentity:
+def identity_of(beat: Heartbeat) -> HostIdentity:
+    """The host of a node, in the form that machines are compared in."""
     host = beat.host
     return HostIdentity(host.hostname, host.machine_id, host.boot_id, host.pid_namespace, host.time_namespace)

@@ -21,6 +21,7 @@ itself.
     clock        the port for time: SystemClock, ManualClock
     errnos       the meaning of an OSError for a rename, and the advice to the user
     refusals     the cause of a process that could not be started: task, worker or machine
+    traces       which nodes ran on this machine before
     scratch      the port for a worker's local folders, one per attempt
     leftovers    the worker's end of the process that removes what tasks left
     cleaner      that process

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from spoold.protocol import layout
@@ -27,7 +27,8 @@ from spoold.store import control
 from spoold.store.journal import Journal
 from spoold.store.own_time import OwnTime, Slice
 from spoold.store.polling import Polling
-from spoold.store.presence import Presence, gone_from_here, report_gone
+from spoold.store.predecessors import Predecessors
+from spoold.store.presence import Presence
 from spoold.store.store import Store, make_directory
 from spoold.system.breathing import Breather, breathing
 from spoold.system.host import Host
@@ -109,24 +110,21 @@ class Worker:
         self.vacancies, self._losses = Vacancies(runner, slots, self._lending), Losses()
         self._standing, self._requests = Standing(store, host, config, inhibitor), list[Request]()
         self._status, self._heard, self.notes = "", False, tuple[str, ...]()
-        self._outlived = outlived
+        self._outlived, self._predecessors = outlived, Predecessors(store, host, "worker")
         self._pressure, self._own_budget = Pressure(store, host, config, can.cpus), OwnBudget(scratch)
 
-    def register(self) -> list[str]:
-        """Make this worker's directories; return predecessors on this host that are provably gone. Errors: OSError.
+    def register(self, left: Collection[str] = ()) -> None:
+        """Make this worker's directories, and report predecessors that are gone. Errors: OSError.
 
-        The claim directory comes before the first beat, so that a worker that shows itself can be given work.
+        left: those whose traces were found on this machine's disk; none of their processes is left. The claim
+        directory comes before the first beat, so that a worker that shows itself can be given work.
         """
         self.store.open_tmp()
         make_directory(self.store.fs, layout.join(layout.CLAIMED, self.store.writer))
         with self.store.faults.current():
             self._beat(self.store.clock.monotonic())
             self._journal.note("WORKER_JOINED", slots=self.slots, host=self.host.identity().hostname)
-            return gone_from_here(self.store, self.host, "worker")
-
-    def report_gone(self, node: str) -> None:
-        """Report a gone predecessor to the leader, after nothing of it is left on this host. Errors: OSError."""
-        report_gone(self.store, node)
+            self._predecessors.step(left)
 
     def drain(self, grace_s: float) -> None:
         """Take nothing new; finish running tasks, or hand them back after the grace; later calls may shorten it."""
@@ -197,6 +195,8 @@ class Worker:
             self._beat(now)
         elif self._presence.due(now) or self._status != self._word():
             self._beat(now)
+        with contextlib.suppress(OSError):  # its silence shows, too
+            self._predecessors.step()
         with self._breather.during(self._breathe):
             changed = self._work(now)
         logs, fitness = self._settling.logs, self._starting.fitness

@@ -8,12 +8,15 @@ from spoold.master.leadership import Leadership
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat, HostId
 from spoold.rules.cluster.twins import Twins, are_twins
+from spoold.store import snapshots
 from spoold.store.initialise import initialise
-from spoold.store.presence import Presence, gone_from_here
+from spoold.store.predecessors import Predecessors
+from spoold.store.presence import Presence
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost, same_host
 from spoold.system.memory import MemoryFileSystem
+from tests.support.cluster import Cluster
 
 
 class Resumed:
@@ -30,15 +33,24 @@ class Resumed:
         return made
 
 
+def gone_from_here(store: Store, host: FakeHost) -> list[str]:
+    """The workers that are reported as gone from that host; the reports are taken away."""
+    Predecessors(store, host, "worker").step({"w1"})
+    reports = store.fs.list("control")
+    for report in reports:
+        store.fs.unlink(f"control/{report}")
+    return [report.split(".")[1] for report in reports]
+
+
 def test_a_laptop_cloned_from_the_same_disk_is_not_gone() -> None:
     """N1: machine id and host name are equal, and each has its own boot."""
     spool, one, other = Resumed(), FakeHost("laptop"), FakeHost("laptop")
     other.machine.identity = replace(other.identity(), boot_id="another")
     Presence(spool.store("w1"), one, "worker").beat(0.0, "idle")
-    assert gone_from_here(spool.store("w2"), other, "worker") == []
+    assert gone_from_here(spool.store("w2"), other) == []
     one.die()
-    assert gone_from_here(spool.store("w2"), other, "worker") == []
-    assert gone_from_here(spool.store("w2"), one.another(), "worker") == ["w1"]
+    assert gone_from_here(spool.store("w2"), other) == []
+    assert gone_from_here(spool.store("w2"), one.another()) == ["w1"]
 
 
 def test_of_two_that_beat_under_one_name_one_gives_it_up_and_the_other_goes_on() -> None:
@@ -146,6 +158,56 @@ def test_a_new_node_learns_from_a_marked_one_that_its_machine_runs_twice() -> No
     spool, one, other = Resumed(), FakeHost("laptop"), FakeHost("laptop")
     one.doubt()
     Presence(spool.store("w1"), one, "worker").beat(0.0, "idle")
-    assert gone_from_here(spool.store("w2"), other, "worker") == []
+    assert gone_from_here(spool.store("w2"), other) == []
     assert not same_host(one.identity(), other.identity())
     assert other.identity().machine_id.startswith("machine-laptop+")
+
+
+def test_machines_resumed_from_one_image_before_their_nodes_began_all_live() -> None:
+    """N1: even the boot id is equal, so each looks in vain for the other's processes."""
+    made = Cluster(remote=True)
+    made.hosts["twin"] = FakeHost("laptop")
+    made.master("m1", host="laptop")
+    made.worker("w1", host="laptop")
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.advance(10)
+    assert made.state("a") == "claimed"
+    made.worker("w2", host="twin")
+    made.master("m2", host="twin")
+    made.master("m3", host="server")
+    made.advance(25)
+    assert made.fs.list("control") == []
+    assert made.state("a") == "claimed"
+    assert [name.split(".")[:2] for name in made.fs.list("master")] == [["1", "m1"]]
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    (said,) = [warning for warning in found[1].warnings if "machine id" in warning]
+    assert "m1, m2, w1, w2" in said
+    assert made.gone == {}
+
+
+def test_on_a_share_only_a_worker_with_traces_on_this_disk_is_reported_at_once() -> None:
+    """Without them it may be the living one of a twin, which may beat again within its lease."""
+    made = Cluster(remote=True)
+    made.worker("w1", host="laptop")
+    made.hosts["twin"] = FakeHost("laptop")
+    made.crash("w1")
+    made.worker("w2", host="twin")
+    made.pass_time(10)
+    made.step("w2")
+    assert made.fs.list("control") == []
+    made.worker("w3", host="laptop")
+    assert made.fs.list("control") == ["reap.w1.w3.json"]
+
+
+def test_on_a_share_a_master_of_this_host_is_gone_once_it_stands_still() -> None:
+    made = Cluster(remote=True)
+    made.master("m1", host="laptop")
+    made.master("m2", host="desktop")
+    made.advance(5)
+    made.crash("m2")
+    made.master("m3", host="desktop")
+    made.advance(5)
+    assert any(name.startswith("m2.") for name in made.fs.list("heartbeats"))
+    made.advance(6)
+    assert not any(name.startswith("m2.") for name in made.fs.list("heartbeats"))

@@ -240,8 +240,7 @@ class Machine:
         )
         if programs.brisk:
             worker.vacancies = Brisk(programs, SLOTS, worker.vacancies.lending)
-        for gone in worker.register():
-            worker.report_gone(gone)
+        worker.register({f"{self.base}-{number}" for number in range(1, self._starts)})
         return worker
 
     def _be(self, actor: Master | Worker) -> bool:

@@ -35,7 +35,7 @@ from tests.sim.mutants_locks import locks, locks_at_the_end
 from tests.sim.mutants_moves import moves
 from tests.sim.mutants_poison import poisoned
 from tests.sim.mutants_shelves import shelves
-from tests.sim.mutants_twins import clones, resumed
+from tests.sim.mutants_twins import clones, imaged, resumed
 from tests.sim.mutants_unserved import unserved
 from tests.sim.mutants_urgent import urgent
 from tests.sim.mutation import Mutant
@@ -70,6 +70,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *unserved.all,
     *urgent.all,
     *clones.all,
+    *imaged.all,
     *resumed.all,
 )
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}

@@ -151,9 +151,9 @@ def look_up_instead_of_listing() -> list[Swap]:
 def shared_claim_directory() -> list[Swap]:
     register = Worker.register
 
-    def join(self: Worker) -> list[str]:
+    def join(self: Worker) -> None:
         make_directory(self.store.fs, "claimed/shared")
-        return register(self)
+        register(self)
 
     def list_shared(self: Claims) -> set[str]:
         return set(self._store.fs.list("claimed/shared"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from spoold.master.leadership import Leadership
 from spoold.protocol.names import LeaseName
 from spoold.store import presence
+from spoold.store.predecessors import Standstill
 from spoold.store.presence import Presence
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host
 from tests.sim.mutation import Mutations, Swap
 
 clones = Mutations(world="clones")
+imaged = Mutations(world="imaged")
 resumed = Mutations(world="resumed")
 
 
@@ -24,6 +26,11 @@ def rebooted_without_silence() -> list[Swap]:
         return rebooted or (same_host(then, here) and not host.alive(process))
 
     return [(presence, "surely_gone", gone)]
+
+
+@imaged.add("a beat that moves is alive", "A node whose process is not found on this host is gone, though it beats.")
+def not_found_without_silence() -> list[Swap]:
+    return [(Standstill, "gone", lambda self, missing, now: list(missing))]
 
 
 @resumed.add("one node, one process", "A node never looks whether another process beats under its name.")

@@ -22,6 +22,7 @@ from spoold.system.host import FakeHost
 from spoold.worker.worker import Worker
 from tests.sim.laws import Laws, check_executions, token_at
 from tests.sim.machine import Machine
+from tests.sim.mount import Mount
 from tests.sim.programs import Execution, Running
 from tests.sim.universe import Universe
 
@@ -43,6 +44,21 @@ class CloneHost(FakeHost):
         if not made:
             machine = self.machine
             machine.identity = replace(machine.identity, hostname="laptop", machine_id="machine-laptop")
+
+
+class ImagedHost(CloneHost):
+    """A machine that was resumed from the same image of memory as all others, before any node ran on it."""
+
+    def __init__(self, hostname: str = "host", **made: Any) -> None:
+        super().__init__(hostname, **made)
+        if not made:
+            self.machine.identity = replace(self.machine.identity, boot_id="boot-laptop-1")
+
+
+class Shared(Mount):
+    """A mount of a share: whoever is on a local disk is on one machine."""
+
+    remote = True
 
 
 class Resumable(Machine):

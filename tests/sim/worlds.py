@@ -194,6 +194,8 @@ _POISON: tuple[Change, ...] = (
 )
 # All machines were cloned from one disk.
 _CLONES: tuple[Change, ...] = ((machine, "FakeHost", twins.CloneHost),)
+# All machines were resumed from one image of memory, and then their nodes were started.
+_IMAGED: tuple[Change, ...] = ((machine, "FakeHost", twins.ImagedHost), (machine, "Mount", twins.Shared))
 # Machines run twice, from an image of their memory.
 _RESUMED: tuple[Change, ...] = (
     (universe, "Machine", twins.Resumable),
@@ -209,6 +211,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "classes": _CLASSES,
     "clones": _CLONES,
     "fit": (),
+    "imaged": _IMAGED,
     "budgets": _BUDGETS,
     "edges": _EDGES,
     "forgetful": _FORGETFUL,

@@ -19,7 +19,7 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
-from spoold.system.host import FakeHost
+from spoold.system.host import FakeHost, FakeMachine
 from spoold.system.loans import NO_LOANS, Loans
 from spoold.system.memory import MemoryFileSystem
 from spoold.system.scratch import MemoryScratch
@@ -83,7 +83,7 @@ class Cluster:
     """Makes nodes, steps them, and breaks them. Times in seconds.
 
     remote: a server holds the files, so that every look costs a round trip. gone: nodes that left, crashed or
-    were shut out, and why. troubles: what the last steps could not do.
+    were shut out, and why. troubles: what the last steps could not do. traces: on whose disk a node has left some.
     """
 
     settings: str = ""
@@ -94,6 +94,7 @@ class Cluster:
     nodes: dict[str, Node] = field(default_factory=dict)
     hosts: dict[str, FakeHost] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
+    traces: dict[str, FakeMachine] = field(default_factory=dict)
     troubles: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -151,8 +152,7 @@ class Cluster:
             outlived=outlived,
         )
         self._add(node)
-        for gone in worker.register():
-            worker.report_gone(gone)
+        worker.register({one for one, machine in self.traces.items() if machine is node.host.machine} - {name})
         return node
 
     def _node(self, name: str, host: str) -> Node:
@@ -162,6 +162,7 @@ class Cluster:
             monotonic=1000.0 + 7919.0 * len(self.hosts), boottime=self.clock.boottime(), wall=self.clock.wall()
         )
         mount = FaultyFileSystem(self.fs)
+        self.traces[name] = here.machine
         return Node(name, mount, clock, here)
 
     def _add(self, node: Node) -> Node:

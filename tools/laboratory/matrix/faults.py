@@ -280,6 +280,7 @@ FAULTS = {
         reuse("names-reused", LEADER),
         reuse("names-reused-hosted", "server"),
         clones("twins", twins.cloned, resumed=False),
+        clones("twins-resumed", twins.resumed, resumed=True),
         Fault("slow-writers-hosted", writers.slow_writers, more=writers.slowly, leader="server"),
         silence("read-only", silences.share_read_only, 60, *NFS),
         silence("chmod", silences.share_denied, 12, *NFS, user=ORDINARY),
