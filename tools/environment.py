@@ -1,6 +1,7 @@
 """Make, or find again, the Python environment that the tools run in, and print its folder.
 
-Law: the same lock file gives the same environment on every machine, and nothing else says what is installed.
+Law: the same lock file gives the same environment on every machine, and nothing else says what is installed. Nothing
+but the lock's packages can be imported, also not by the interpreter below the environment.
 May touch: the checkout's `.venv`, or the user's cache where the checkout is read-only. Standard library
 only, because it runs before anything is installed.
 """
@@ -12,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -22,6 +24,12 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 INPUTS = ("pyproject.toml", "uv.lock", "tools/environment.py")
 # Settings of the caller's pip that would put the packages somewhere else. Those that name an index stay.
 MISLEADING = ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+# What ensurepip installs, by version of Python.
+PIP = ("pip", "setuptools")
+# Prints what is installed beside an interpreter.
+PACKAGES = "import os, site; print(*(n for d in site.getsitepackages() if os.path.isdir(d) for n in os.listdir(d)))"
+# Of the standard library: what is no part of it, and what only its own tests need.
+LEFT_OUT = ("site-packages", "dist-packages", "test", "config-*", "*.opt-?.pyc")
 
 
 def give_up(sentence: str) -> NoReturn:
@@ -95,13 +103,48 @@ def requirements(lock: dict[str, Any]) -> Iterator[str]:
         yield f"{package['name']}=={package['version']}{marker}{hashes}"
 
 
-def usable(environment: Path) -> bool:
+def bare(environment: Path) -> Path:
+    """An interpreter of this version that has no packages: this machine's own, or where that has some, a copy of it.
+
+    Processes of spoold also run in the interpreter below the environment. A package there would hide a fault.
+    """
+    own = Path(sys.executable).resolve()
+    asked = run(str(own), "-I", "-c", PACKAGES)
+    if asked.returncode == 0 and not asked.stdout.strip():
+        return own
+    return environment / "base" / "bin" / own.name
+
+
+def copy(python: Path) -> None:
+    """Copy this interpreter, its library and the standard library, without any package."""
+    own, top, root = Path(sys.executable).resolve(), Path(sys.base_prefix), python.parent.parent
+    python.parent.mkdir(parents=True)
+    shutil.copy2(own, python)
+    library = Path(sysconfig.get_path("stdlib"))
+    left_out = shutil.ignore_patterns(*LEFT_OUT)
+    shutil.copytree(library, root / library.relative_to(top), ignore=left_out, ignore_dangling_symlinks=True)
+    for shared in (top / "lib").glob("libpython*.so*"):
+        shutil.copy2(shared, root / "lib")
+
+
+def usable(environment: Path, base: Path) -> bool:
     """Whether there is an environment of this very Python already, which then is only brought up to date."""
     python = environment / "bin" / "python"
-    if not python.exists():
+    if not python.exists() or python.resolve() != base:
         return False
-    answer = run(str(python), "-c", "import sys, pip; print(sys.version, sys.prefix, sep='\\n', end='')")
+    answer = run(str(python), "-c", "import sys; print(sys.version, sys.prefix, sep='\\n', end='')")
     return answer.returncode == 0 and answer.stdout == f"{sys.version}\n{environment}"
+
+
+def make(environment: Path, base: Path) -> None:
+    """Make an empty environment upon an interpreter that has no packages."""
+    if environment.exists():
+        shutil.rmtree(environment)
+    if base.is_relative_to(environment):
+        copy(base)
+    made = run(str(base), "-I", "-m", "venv", "--without-pip", str(environment))
+    if made.returncode:
+        give_up(f"{base} -m venv failed; name another interpreter with PYTHON.\n{made.stdout}")
 
 
 def install_with_uv(environment: Path) -> bool:
@@ -110,20 +153,22 @@ def install_with_uv(environment: Path) -> bool:
     if uv is None:
         return False
     os.environ["UV_PROJECT_ENVIRONMENT"] = str(environment)
-    done = run(uv, "sync", "--frozen", "--all-extras", "--quiet", "--no-python-downloads", "--python", sys.executable)
+    python = str(environment / "bin" / "python")
+    done = run(uv, "sync", "--frozen", "--all-extras", "--quiet", "--no-python-downloads", "--python", python)
     if done.returncode:
         print(f"uv could not install from the lock, trying pip. uv said:\n{done.stdout}", file=sys.stderr)
     return done.returncode == 0
 
 
 def install_with_pip(environment: Path) -> None:
-    """Install with the pip of a fresh `venv`, from whatever index pip is set up for on this machine."""
+    """Install with the pip that comes with Python, from whatever index pip is set up for on this machine.
+
+    Afterwards it removes itself, and what came with it: a program must not find what is not in the lock.
+    """
     python = str(environment / "bin" / "python")
-    if not usable(environment):
-        made = run(sys.executable, "-m", "venv", "--clear", str(environment))
-        if made.returncode:
-            mend = "install your system's python3-venv package, or uv"
-            give_up(f"{sys.executable} -m venv failed; {mend}.\n{made.stdout}")
+    got = run(python, "-m", "ensurepip")
+    if got.returncode:
+        give_up(f"there is no pip; install your system's python3-venv package, or uv.\n{got.stdout}")
     pip = (python, "-m", "pip", "install", "--quiet", "--no-input", "--no-deps")
     lock = tomllib.loads((CHECKOUT / "uv.lock").read_text())
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
@@ -139,6 +184,9 @@ def install_with_pip(environment: Path) -> None:
     built = run(*pip, "--no-build-isolation", "-e", ".")
     if built.returncode:
         give_up(f"the project itself does not build; see pyproject.toml.\n{built.stdout}")
+    removed = run(python, "-m", "pip", "uninstall", "--quiet", "--yes", *PIP)
+    if removed.returncode:
+        give_up(f"pip could not be removed from the environment.\n{removed.stdout}")
 
 
 def main() -> None:
@@ -149,6 +197,9 @@ def main() -> None:
         if not (mark.exists() and mark.read_text() == wanted):
             print(f"making the environment in {environment}, once for each uv.lock", file=sys.stderr)
             mark.unlink(missing_ok=True)
+            base = bare(environment)
+            if not usable(environment, base):
+                make(environment, base)
             if not install_with_uv(environment):
                 install_with_pip(environment)
             (environment / "cache").mkdir(exist_ok=True)

@@ -100,13 +100,3 @@ def test_an_interpreter_that_cannot_call_anything_is_named(tmp_path: Path) -> No
         assert seeking.useless(str(old)) == problem
     old.write_text("#!/bin/sh\necho a library is missing >&2; exit 1\n")
     assert seeking.useless(str(old)) == "is no Python that starts here: a library is missing"
-
-
-def test_the_tests_see_only_the_environment_that_was_made_for_them() -> None:
-    """Packages beside the interpreter would hide that something needed is not there, as they hid N36."""
-    assert sys.prefix != sys.base_prefix
-    assert not site.ENABLE_USER_SITE
-    folders = [Path(entry).resolve() for entry in sys.path]
-    packages = [folder for folder in folders if folder.name in ("site-packages", "dist-packages")]
-    assert packages == [Path(entry).resolve() for entry in site.getsitepackages()]
-    assert all(folder.is_relative_to(Path(sys.prefix).resolve()) for folder in packages)
