@@ -77,7 +77,7 @@ def locked_place() -> Iterator[Path]:
 
 def stamp() -> str:
     """What the environment depends on; when it is unchanged there is nothing to do."""
-    parts = [sys.version.encode(), os.fsencode(CHECKOUT)]
+    parts = [sys.version.encode(), os.fsencode(Path(sys.executable).resolve()), os.fsencode(CHECKOUT)]
     parts += [(CHECKOUT / name).read_bytes() for name in INPUTS]
     return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
@@ -194,7 +194,9 @@ def main() -> None:
     with locked_place() as place:
         environment = place / ".venv"
         mark, wanted = environment / "spoold.stamp", stamp()
-        if not (mark.exists() and mark.read_text() == wanted):
+        # The interpreter below it may have been removed since.
+        whole = mark.exists() and mark.read_text() == wanted and (environment / "bin" / "python").exists()
+        if not whole:
             print(f"making the environment in {environment}, once for each uv.lock", file=sys.stderr)
             mark.unlink(missing_ok=True)
             base = bare(environment)
