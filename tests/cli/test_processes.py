@@ -209,7 +209,7 @@ def test_an_executor_runs_functions_on_the_workers(root: Path) -> None:
     try:
         with SpoolExecutor(root, max_retries=0) as pool:
             assert list(pool.map(math.factorial, [3, 4], timeout=PATIENCE_S)) == [6, 24]
-            with pytest.raises(TaskFailed, match="math domain error"):
+            with pytest.raises(TaskFailed, match="ValueError"):
                 pool.submit(math.sqrt, -1).result(timeout=PATIENCE_S)
     finally:
         assert finish(worker)[0] == 0
