@@ -303,13 +303,18 @@ def load_beat(data: bytes, name: BeatName) -> Heartbeat:
         said, faults = load_object(data, file), []
     except BadFile as error:
         said, faults = {}, [error.problem]
-    said |= {"node": name.node, "beat": name.content}
+    known = {"node": name.node, "beat": name.content}
+    said |= known
     while True:
         try:
             beat = check(Heartbeat, said, file)
         except BadFile as error:
-            del said[error.field.partition(".")[0]]
-            faults.append(f"{error.field}: {error.problem}")
+            field = error.field.partition(".")[0]
+            if field in said and field not in known:
+                del said[field]
+            else:
+                said = dict(known)  # what is wrong is no single field, such as that there are too many
+            faults.append(f"{error.field}: {error.problem}" if error.field else error.problem)
             continue
         notes = [f"its heartbeat cannot be read in full: {fault}" for fault in faults]
         return beat.model_copy(update={"notes": (*beat.notes, *notes)}) if notes else beat

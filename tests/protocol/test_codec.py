@@ -577,3 +577,12 @@ def test_a_drop_of_very_many_keys_is_refused_at_once() -> None:
 def test_a_marker_is_what_its_model_reads(claim: str) -> None:
     found = codec.check_marker({"format": 1, "spool_id": "s1", "claim": claim, "later": 1}, "spool.json")
     assert (found.spool_id, found.claim) == ("s1", claim)
+
+
+@pytest.mark.parametrize("count", [998, 1_001, 5_000])
+def test_a_heartbeat_with_more_fields_than_are_read_still_is_one(count: int) -> None:
+    """What is wrong with it as a whole names no field, and every command ended at it."""
+    data = json.dumps({f"k{number}": {} for number in range(count)}).encode()
+    beat = codec.load_beat(data, BeatName("evil-9", 7))
+    assert (beat.node, beat.beat) == ("evil-9", 7)
+    assert bool(beat.notes) is (count > 1_000)
