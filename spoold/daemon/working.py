@@ -27,7 +27,7 @@ from spoold.system.hints import Hints
 from spoold.system.host import SystemHost
 from spoold.system.loans import LocalLoans
 from spoold.system.power import SystemInhibitor
-from spoold.system.scratch import LocalScratch, find_abandoned
+from spoold.system.scratch import LOANS, LocalScratch, find_abandoned
 from spoold.system.traces import succeed
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
@@ -48,6 +48,7 @@ class WorkerActor:
         store = open_spool(root, node_id(config.name), pulse)
         self._runner = Runner(slots, calls=_interpreter(config), environ=passed_on(config, os.environ))
         self._scratch = scratch = LocalScratch(store.writer, root, host)
+        self._lent = LocalLoans(f"{scratch.root}/{LOANS}", scratch.put_aside)
         environ, inhibitor = dict(os.environ), SystemInhibitor() if config.laptop.inhibit_sleep else None
         self._writers = Writers(slots) if store.durable else None
         self._worker = Worker(
@@ -64,7 +65,7 @@ class WorkerActor:
             writers=self._writers,
             found=Lookup(config, inherited(config, environ), store.clock, environ),
             outlived=tuple(outlived),
-            loans=LocalLoans(loans := f"{scratch.root}/loans"),
+            loans=self._lent,
         )
         self._host, self._outlived = host, outlived
         self._config, self._can = config, can
@@ -72,7 +73,7 @@ class WorkerActor:
         self.hints = Hints(root)
         # Hints of ready tasks; they wake the worker only while a slot is free.
         self._offers = Hints(root)
-        self._loans = Hints(loans)  # a task that lends its slot, or wants it back
+        self._loans = Hints(self._lent.directory)  # a task that lends its slot, or wants it back
         self._watching = False
         self._leaving = False
         self._hurry = False
@@ -151,6 +152,7 @@ class WorkerActor:
         self.hints.close()
         self._offers.close()
         self._worker.close()
+        self._lent.close()
         if self._writers is not None:
             self._writers.close()
 

@@ -30,7 +30,7 @@ from spoold.system.cleaner import ENDED, RUBBISH, mine
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 from spoold.system.leftovers import Leftovers, Remover
 from spoold.system.remover import quoted, remove
-from spoold.system.same_mount import LISTED, NAMED, PLACE, open_here
+from spoold.system.same_mount import LISTED, NAMED, PLACE, is_fixed, open_here
 
 log = logging.getLogger("spoold")
 
@@ -42,10 +42,11 @@ WORK = "work"
 DEPS = "deps"
 TASK = "task.json"
 _PARTS = (WORK, DEPS)
-_LOANS = "loans"
+# The folder of loans, in which every task of the worker may write.
+LOANS = "loans"
 # So many entries, blocks (512 bytes) of a file and bytes of a directory are dealt with at once.
 _AT_ONCE, _BLOCKS_MAX, _DIRECTORY_MAX = 16, 16_384, 1 << 16
-# A folder that could not be renamed is tried again after so long (s); so many are told.
+# What could not be renamed is tried again after so long (s); so many are told.
 _MOVE_AGAIN_S, _TOLD_MAX = 60.0, 3
 # A worker that leaves waits so long (s) for the removal of what its tasks left; the next worker removes the rest.
 CLOSE_WITHIN_S = 5.0
@@ -108,7 +109,7 @@ class LocalScratch:
         self.root, self._at = self._make_root()
         self._folders: dict[str, _Folder] = {}
         self._clean: list[_Folder] = []
-        self._unmoved: list[_Folder] = []
+        self._unmoved: list[_Stuck] = []
         self._old: list[int] = []  # roots that were cleared away
         self._move_at = 0.0
         self._made = 0
@@ -143,7 +144,7 @@ class LocalScratch:
 
     def _close_old(self) -> None:
         """Close the roots that no folder is in any more."""
-        used = {folder.above for folder in (*self._folders.values(), *self._clean, *self._unmoved)}
+        used = {folder.above for folder in (*self._folders.values(), *self._clean)}
         for descriptor in set(self._old) - used:
             self._old.remove(descriptor)
             os.close(descriptor)
@@ -210,15 +211,16 @@ class LocalScratch:
         self._remover.look()
         if self._unmoved and time.monotonic() >= self._move_at:
             unmoved, self._unmoved = self._unmoved, []
-            for folder in unmoved:
-                self._set_aside(folder)
+            for stuck in unmoved:
+                self.put_aside(stuck.name, stuck.above, stuck.path)
+                os.close(stuck.above)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        first = [
-            f"a task left {quoted(folder.path)}, which cannot be moved: {folder.why}" for folder in self._unmoved
-        ]
-        return (*first[:_TOLD_MAX], *self._remover.notes)
+        first = [f"a task left {quoted(stuck.path)}{stuck.why}" for stuck in self._unmoved[:_TOLD_MAX]]
+        if (more := len(self._unmoved) - _TOLD_MAX) > 0:
+            first.append(f"{more} more of what tasks left cannot be moved")
+        return (*first, *self._remover.notes)
 
     def take_over(self, abandoned: list[Abandoned]) -> None:
         """Have the scratch of workers that are gone removed, and what others of this user left. Never raises."""
@@ -228,38 +230,43 @@ class LocalScratch:
             self._remover.clear(tmp, [self.root])
 
     def _set_aside(self, folder: _Folder) -> None:
-        """Rename a folder, so that it is known as rubbish whatever becomes of this process. Never raises."""
-        try:
-            self._renamed(folder)
-        except FileNotFoundError:
-            folder.leave()
-        except OSError as error:
-            folder.why = f"{error.strerror}{'; unmount what is mounted there' if error.errno == errno.EBUSY else ''}"
-            self._unmoved.append(folder)
-            self._move_at = time.monotonic() + _MOVE_AGAIN_S
-        else:
-            folder.leave()
-            self._remover.clear(tempfile.gettempdir(), [self.root])
+        """Have the folder of an attempt removed. Never raises."""
+        self.put_aside(folder.name, folder.above, folder.path)
+        folder.leave()
 
-    def _renamed(self, folder: _Folder) -> None:
-        name = f"{ENDED}{secrets.token_hex(6)}"
+    def put_aside(self, name: str, above: int, path: str) -> bool:
+        """Rename what a task left below this scratch, so that it is removed whatever becomes of this process; return
+        whether nothing has that name now. What cannot be renamed is told in `notes`, and tried again.
+
+        name: in the directory `above`; path: the same, for people. Never raises.
+        """
+        new = f"{ENDED}{secrets.token_hex(6)}"
         try:
-            folder.rename(name)
-        except PermissionError:
-            os.chmod(f"/proc/self/fd/{self._at}", _MODE)  # the task has closed the root
-            folder.rename(name)
+            try:
+                os.rename(name, new, src_dir_fd=above, dst_dir_fd=self._at)
+            except PermissionError:
+                _open_up(self._at, above)  # the task has closed them
+                os.rename(name, new, src_dir_fd=above, dst_dir_fd=self._at)
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            self._unmoved.append(_Stuck(name, os.dup(above), path, _why_unmoved(name, above, path, error)))
+            self._move_at = time.monotonic() + _MOVE_AGAIN_S
+            return False
+        self._remover.clear(tempfile.gettempdir(), [self.root])
+        return True
 
     def remove(self) -> None:
         for folder in self._folders.values():
             folder.leave()
-        for folder in self._unmoved:
-            folder.leave()
+        for stuck in self._unmoved:
+            os.close(stuck.above)
         for folder in self._clean:
             folder.vanish()
         self._folders, self._clean, self._unmoved = {}, [], []
         self._close_old()
         with suppress(OSError):
-            os.rmdir(_LOANS, dir_fd=self._at)
+            os.rmdir(LOANS, dir_fd=self._at)
         with suppress(OSError):
             if _is_empty_but(self._at, _OWNER):
                 os.unlink(_OWNER, dir_fd=self._at)
@@ -285,8 +292,7 @@ class _Folder:
 
     def __init__(self, root: str, above: int, name: str) -> None:
         """Make it. above: the descriptor of its root. Errors: OSError."""
-        self.path, self.why = f"{root}/{name}", ""
-        self.above, self._name = above, name
+        self.path, self.above, self.name = f"{root}/{name}", above, name
         os.mkdir(name, _MODE, dir_fd=above)
         self.at = open_here(name, NAMED | os.O_DIRECTORY, above)
         for part in _PARTS:
@@ -329,7 +335,7 @@ class _Folder:
         try:
             if self._telling and self._changed() == self._times:
                 return True
-            folder = open_here(self._name, LISTED, self.above)
+            folder = open_here(self.name, LISTED, self.above)
         except OSError:
             return False
         try:
@@ -377,10 +383,6 @@ class _Folder:
         finally:
             os.close(inner)
 
-    def rename(self, name: str) -> None:
-        """Give it another name beside it. Errors: OSError."""
-        os.rename(self._name, name, src_dir_fd=self.above, dst_dir_fd=self.above)
-
     def leave(self) -> None:
         """Use it no more."""
         os.close(self.at)
@@ -392,15 +394,50 @@ class _Folder:
         with suppress(OSError):
             for part in _PARTS:
                 os.rmdir(part, dir_fd=self.at)
-            os.rmdir(self._name, dir_fd=self.above)
+            os.rmdir(self.name, dir_fd=self.above)
         self.leave()
 
     def _changed(self) -> tuple[int, ...]:
         """The change times of its directories, and of nothing that was mounted there. Errors: OSError."""
-        found = [_change_of(self._name, self.above), *(_change_of(part, self.at) for part in _PARTS)]
+        found = [_change_of(self.name, self.above), *(_change_of(part, self.at) for part in _PARTS)]
         with suppress(FileNotFoundError):
             _change_of(TASK, self.at)  # only whether it is mounted
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stuck:
+    """Something that could not be renamed: its name in the directory `above`, a descriptor of its own."""
+
+    name: str
+    above: int
+    path: str
+    why: str
+
+
+def _open_up(*folders: int) -> None:
+    """Let their owner change these directories. Errors: OSError."""
+    for folder in folders:
+        os.chmod(f"/proc/self/fd/{folder}", _MODE)
+
+
+def _why_unmoved(name: str, above: int, path: str, error: OSError) -> str:
+    """Say how large something is that cannot be renamed, and why it cannot. Never raises."""
+    if error.errno in (errno.EBUSY, errno.EXDEV):
+        return f", which cannot be moved: something is mounted on it; run: umount {quoted(path)}"
+    why = f"{error.strerror or error}"
+    if error.errno == errno.EPERM and is_fixed(name, above):
+        why = f"it is immutable; run: chattr -R -i -a {quoted(path)}"
+    elif error.errno == errno.EPERM and is_fixed("", above):
+        why = f"its folder is immutable; run: chattr -i -a {quoted(os.path.dirname(path))}"
+    with suppress(OSError):
+        place = open_here(name, NAMED, above)
+        status = os.fstat(place)
+        os.close(place)
+        # A directory may have any number of entries, and this is part of a step.
+        least = "at least " if S_ISDIR(status.st_mode) else ""
+        return f" ({least}{status.st_blocks * 512 / (1 << 20):.1f} MiB), which cannot be moved: {why}"
+    return f", which cannot be moved: {why}"
 
 
 def _change_of(name: str, above: int) -> int:

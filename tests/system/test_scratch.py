@@ -241,7 +241,7 @@ for number, place in enumerate(["work", "deps", "task.json", "output", "."]):
 again = scratch.open("more.1")
 assert again not in seen
 scratch.write("more.1", "task.json", b"[]")
-assert "unmount what is mounted there" in scratch.notes[0], scratch.notes
+assert "run: umount" in scratch.notes[0], scratch.notes
 scratch.remove()
 assert os.listdir(precious) == ["kept"] and open(precious + "/kept").read() == "kept"
 """

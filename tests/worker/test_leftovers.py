@@ -12,8 +12,8 @@ import pytest
 from spoold.system.cleaner import ENDED, RUBBISH
 from spoold.system.host import SystemHost
 from spoold.system.leftovers import Leftovers
-from spoold.system.remover import remove
-from spoold.system.scratch import WORK, Abandoned, LocalScratch, find_abandoned
+from spoold.system.remover import quoted, remove
+from spoold.system.scratch import LOANS, WORK, Abandoned, LocalScratch, find_abandoned
 from tests.support.trees import deep
 
 WITHIN_S = 60.0
@@ -157,3 +157,23 @@ def test_what_stays_is_told_with_its_reason() -> None:
     leftovers._take(b"[[[[")
     leftovers._take(b'{"n": 1, "left": []}')
     assert list(leftovers.notes) == []
+
+
+def test_what_cannot_be_moved_aside_is_told_with_its_size(tmp: Path) -> None:
+    """In the folder of loans, in which every task of the worker may write, as in the folder of an attempt."""
+    scratch = LocalScratch("w1", "/spool", SystemHost(), Idle())
+    folder = Path(scratch.root, LOANS)
+    folder.mkdir()
+    above = os.open(folder, os.O_RDONLY)
+    (folder / "moves" / "in").mkdir(parents=True)
+    assert scratch.put_aside("moves", above, f"{folder}/moves")
+    assert scratch.put_aside("is gone", above, f"{folder}/is gone")
+    assert os.listdir(folder) == []
+    # A rename across directories cannot be refused for a user like root; a name that is none can.
+    assert not scratch.put_aside("..", above, f"{folder}/..")
+    (told, idle) = scratch.notes
+    assert told.startswith(f"a task left {quoted(f'{folder}/..')}")
+    assert "MiB), which cannot be moved: " in told or "mounted" in told
+    assert idle == "it hangs"
+    os.close(above)
+    scratch.remove()
