@@ -10,9 +10,11 @@ Touches: files, processes, the environment.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import stat
 import warnings  # noqa: F401 - os.execvpe imports it: here that is done once, not in every child (0.8 ms)
 
 from spoold.runner import tree
@@ -121,6 +123,21 @@ def readable(data: bytes) -> int:
     while view:
         view = view[os.write(file, view) :]
     os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _plain(path: str) -> int:
+    """Open a file to be written anew, made if it is not there. Errors: OSError, without any wait: a job may have put
+    a pipe, a link or a lease in its place."""
+    wary = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | wary, 0o644)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "a task put something else in the place of its file")
+        os.ftruncate(file, 0)
+    except OSError:
+        os.close(file)
+        raise
     return file
 
 
@@ -234,8 +251,7 @@ class Output:
         written = 0
         try:
             if self._file is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-                self._file = os.open(self._path, flags, 0o644)
+                self._file = _plain(self._path)
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError as problem:

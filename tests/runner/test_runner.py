@@ -232,6 +232,19 @@ def test_an_output_file_that_cannot_be_written_does_not_stop_the_job(bench: Benc
     assert "EISDIR" in ending.message
 
 
+@pytest.mark.parametrize("taking", ["mkfifo {0}", "ln -s {0}.other {0}", "mkfifo {0}; cat {0} & sleep 0.05"])
+def test_what_a_job_puts_in_the_place_of_its_output_holds_nobody_up(bench: Bench, taking: str) -> None:
+    """A pipe without a reader held the supervisor, so the task was charged a crash and ran again."""
+    job = bench.shell(". ./taking; echo said; exec sleep 99", timeout_s=0.5)
+    place = bench.output(job.key)
+    place.with_name("taking").write_text(taking.format(place))
+    other = place.with_name(f"{place.name}.other")
+    other.write_text("of somebody else")
+    ending = bench.ended(job)
+    assert (ending.kind, ending.tail, ending.output_dropped) == ("timeout", "said\n", 5)
+    assert other.read_text() == "of somebody else"
+
+
 def test_a_job_that_closes_its_output_is_still_waited_for_without_spinning(bench: Bench) -> None:
     bench.runner.start(bench.shell("exec >&- 2>&-; sleep 0.5; exit 4"))
     (child,) = [slot.process.pid for slot in bench.runner._live]
