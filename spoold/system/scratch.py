@@ -46,6 +46,8 @@ _PARTS = (WORK, DEPS)
 LOANS = "loans"
 # So many entries, blocks (512 bytes) of a file and bytes of a directory are dealt with at once.
 _AT_ONCE, _BLOCKS_MAX, _DIRECTORY_MAX = 16, 16_384, 1 << 16
+# So many entries of the root are looked at in one step.
+_LISTED_MAX = 1000
 # What could not be renamed is tried again after so long (s); so many are told.
 _MOVE_AGAIN_S, _TOLD_MAX = 60.0, 3
 # A worker that leaves waits so long (s) for the removal of what its tasks left; the next worker removes the rest.
@@ -113,6 +115,7 @@ class LocalScratch:
         self._old: list[int] = []  # roots that were cleared away
         self._move_at = 0.0
         self._made = 0
+        self._seen: int | None = None  # when the root last changed (ns), if nothing in it was left by a task then
 
     def open(self, key: str) -> str:
         self.close(key)
@@ -134,10 +137,13 @@ class LocalScratch:
         self._made += 1
         try:
             return _Folder(self.root, self._at, str(self._made))
+        except FileExistsError:  # a task made it
+            return _Folder(self.root, self._at, f"{self._made}-{secrets.token_hex(6)}")
         except FileNotFoundError:
             # The whole root was cleared away; under its old, known name anyone might make a trap.
             old = self._at
             self.root, self._at = self._make_root()
+            self._seen = None
             self._old.append(old)
             self._close_old()
             return _Folder(self.root, self._at, str(self._made))
@@ -214,6 +220,30 @@ class LocalScratch:
             for stuck in unmoved:
                 self.put_aside(stuck.name, stuck.above, stuck.path)
                 os.close(stuck.above)
+        with suppress(OSError):
+            self._clear_root()
+
+    def _clear_root(self) -> None:
+        """Put aside what tasks left beside the folders of attempts, as much as one step may. Errors: OSError."""
+        changed = os.fstat(self._at).st_mtime_ns
+        if changed == self._seen:
+            return
+        listed = os.open(".", LISTED, dir_fd=self._at)
+        try:
+            with os.scandir(listed) as entries:
+                names = [entry.name for entry in islice(entries, _LISTED_MAX + 1)]
+        finally:
+            os.close(listed)
+        own = {_OWNER, LOANS, *(folder.name for folder in (*self._folders.values(), *self._clean))}
+        own.update(stuck.name for stuck in self._unmoved)
+        others = [name for name in names if name not in own and not name.startswith(ENDED)]
+        # A task may have given its own folder another name; it is told by what its worker holds open.
+        used = [os.fstat(folder.at) for folder in self._folders.values()]
+        for name in (left := [name for name in others if not _is_one_of(name, self._at, used)])[:_AT_ONCE]:
+            self.put_aside(name, self._at, f"{self.root}/{name}")
+        whole = left == others and len(left) <= _AT_ONCE and len(names) <= _LISTED_MAX
+        # What was put aside has changed the root again; and two changes within a tick of the clock are one.
+        self._seen = changed if whole and not left and time.time_ns() - changed > _TICK_NS else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -444,6 +474,19 @@ def _change_of(name: str, above: int) -> int:
     entry = open_here(name, NAMED, above)
     try:
         return os.fstat(entry).st_ctime_ns
+    finally:
+        os.close(entry)
+
+
+def _is_one_of(name: str, above: int, known: list[os.stat_result]) -> bool:
+    """Whether a name is one of these. Never raises."""
+    try:
+        entry = open_here(name, NAMED, above)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(entry)
+        return any(os.path.samestat(status, one) for one in known)
     finally:
         os.close(entry)
 

@@ -177,3 +177,38 @@ def test_what_cannot_be_moved_aside_is_told_with_its_size(tmp: Path) -> None:
     assert idle == "it hangs"
     os.close(above)
     scratch.remove()
+
+
+def test_what_was_left_beside_the_folders_of_attempts_is_put_aside(tmp: Path) -> None:
+    """A task that gives its own folder another name leaves it there, and nobody named it."""
+    scratch = LocalScratch("w1", "/spool", SystemHost(), Idle())
+    first, second = Path(scratch.open("a.1")), Path(scratch.open("b.1"))
+    Path(scratch.root, LOANS).mkdir()
+    first.rename(old := first.with_name("old"))
+    Path(scratch.root, "3").mkdir()  # the name of the next folder
+    Path(scratch.root, "link").symlink_to(tmp)
+    third = Path(scratch.open("c.1"))
+    scratch.look()
+    assert old.is_dir(), "an attempt that runs keeps its folder, under any name"
+    assert {str(path.name) for path in (second, third, old)} <= set(os.listdir(scratch.root))
+    assert not {"3", "link"} & set(os.listdir(scratch.root))
+    for key in ("a.1", "b.1", "c.1"):
+        scratch.close(key)
+    scratch.look()
+    left = [name for name in os.listdir(scratch.root) if not name.startswith(ENDED)]
+    assert sorted(left) == sorted(["owner.json", LOANS, second.name, third.name])
+    assert (tmp / Path(scratch.root).name).is_dir()
+    scratch.remove()
+
+
+def test_one_step_puts_aside_only_so_much(tmp: Path) -> None:
+    scratch = LocalScratch("w1", "/spool", SystemHost(), Idle())
+    for number in range(40):
+        Path(scratch.root, f"left{number}").touch()
+
+    def left() -> int:
+        scratch.look()
+        return sum(name.startswith("left") for name in os.listdir(scratch.root))
+
+    assert [left(), left(), left()] == [24, 8, 0]
+    scratch.remove()
