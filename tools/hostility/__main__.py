@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.hostility.arena import SLOTS, Arena
+from tools.hostility.arena import SLOTS, Arena, mounted
 from tools.hostility.deeds import DEEDS, SCALES, plan
 
 # So many seeds are played at once, and so many in one pool.
@@ -83,11 +83,8 @@ def _tell(done: list[int], breaches: list[str], options: argparse.Namespace) -> 
 
 def _clean(folder: Path) -> None:
     """Remove the arena's folder: what was mounted in it, and what was made immutable, first."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        points = [line.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape") for line in file]
-    for point in sorted(points, reverse=True):
-        if point.startswith(f"{folder}/"):
-            subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)
+    for point in mounted(folder):
+        subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)
     subprocess.run(["chattr", "-R", "-f", "-i", folder], stderr=subprocess.DEVNULL, check=False)
     # The shell's own remover: trees may be deeper than Python's.
     subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL, check=False)

@@ -6,7 +6,8 @@ command. The laws:
 1. Every innocent task ends as attempt 1, with success.
 2. Every node lives on: the same process, under the same id.
 3. The beats of a node are never more than BEATS_APART_S apart, as far as the observer itself was not held up.
-4. A hostile task ends once, as its own exit code says; only one that kills what holds it may be tried again.
+4. A hostile task ends once, as its own exit code says; only one that kills what holds it may be tried again, and ends
+   with a reason. Its slot is free again.
 5. Nothing outside of its folders changes.
 6. Nothing of it stays: no process, and no file that `spool status` does not name.
 7. No verb calls it a bug, and no log has a traceback, or blames the share.
@@ -19,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -28,12 +30,12 @@ from pathlib import Path
 
 from spoold.protocol.names import parse_beat
 from tests.e2e.pool import Pool, processes, wait_for
-from tools.hostility.deeds import Plan, plan
+from tools.hostility.deeds import Plan, command, plan
 
 BEATS_APART_S = 5.0
 # How long (s) hostile tasks may take to end, beyond their timeout, and what they left to go.
 PATIENCE_S, TIMEOUT_S, LARGE_TIMEOUT_S = 90.0, 6, 300
-SLOTS, NEIGHBOURS = 5, 2
+SLOTS, NEIGHBOURS = 8, 2
 SETTINGS = """
 [heartbeat]
 interval_s = 1.0
@@ -51,6 +53,8 @@ budgets = ["purse"]
 """
 # The temporary folder of the workers: nothing may take its name for a pattern or for words.
 TEMPORARY = "tmp [a] *\n b"
+# So many verbs are asked after each round, by turn.
+ASKED = 3
 VERBS = (("status",), ("status", "--json"), ("ls", "--all", "--json"), ("events", "--json"), ("fsck",))
 ABOUT = (("show", "--json"), ("result",), ("explain",), ("logs",), ("history", "--json"))
 BLAMES = ("Traceback", "share has been silent", "nothing can be done until")
@@ -114,20 +118,18 @@ class Arena:
         ]
         for task in self._neighbours:
             self._pool.claimed(task)
-        self._stood = set(self._left())
+        self._stood, self._turn = set(self._left()), 0
         self._beats = Beats(self._pool.root)
         self._beats.start()
 
     def play(self, seeds: Sequence[int], only: str = "") -> list[str]:
         """Play these seeds at once; returns the breaches, each a sentence."""
         plans = {f"hostile{seed}": plan(seed, only) for seed in seeds}
-        program = str(Path(__file__).with_name("deeds.py"))
         timeout_s = TIMEOUT_S if self.scale == "small" else LARGE_TIMEOUT_S
         for task, mine in plans.items():
-            command = [sys.executable, "-I", program, task.removeprefix("hostile"), self.scale, str(self._canary)]
+            line = command(task.removeprefix("hostile"), self.scale, str(self._canary), only)
             limit_s = 3 if mine.end == "timeout" and self.scale == "small" else timeout_s
-            command += [only] if only else []
-            self._pool.submit(task, command, timeout=limit_s, max_retries=0)
+            self._pool.submit(task, line, timeout=limit_s, max_retries=0)
         breaches = []
         for task in plans:
             try:
@@ -136,7 +138,7 @@ class Arena:
                 where = self._pool.tokens(task) or self._pool.reason(f"{task}.json")
                 breaches.append(f"{task}: {late}; it is {where}")
         breaches += [said for task, mine in plans.items() for said in self._judge_end(task, mine)]
-        breaches += self._judge_rest(program)
+        breaches += self._judge_rest()
         breaches += self._judge_nodes()
         breaches += self._judge_verbs(sorted(plans))
         return breaches
@@ -153,6 +155,7 @@ class Arena:
                 continue
             if (result["attempt"], result["status"]) != (1, "success"):
                 breaches.append(f"{task}, which is innocent, ended as attempt {result['attempt']}: {result}")
+        breaches += self._judge_slots()
         for node, apart_s in sorted(self._beats.end().items()):
             if apart_s > BEATS_APART_S:
                 breaches.append(f"{node} was silent for {apart_s:.1f} s")
@@ -170,23 +173,44 @@ class Arena:
 
     def _judge_end(self, task: str, mine: Plan) -> Iterator[str]:
         results = self._pool.results(task)
-        if not results or mine.dies:
+        if not results:
             return
         last = results[-1]
+        error = last.get("error") or {}
+        if last["status"] != "success" and not (error.get("code") and error.get("message")):
+            yield f"{task} ended without a reason: {last}"
+        if mine.dies:
+            return
         if last["attempt"] != 1:
             yield f"{task} ran {last['attempt']} times: {last['error']}"
         # A result can only take a success away by a number for its cost that is none.
-        wrong_cost = (last.get("error") or {}).get("code") == "OUTPUT_INVALID"
+        wrong_cost = error.get("code") == "OUTPUT_INVALID"
         if mine.end == "exit 0" and last["status"] != "success" and not wrong_cost:
             yield f"{task} ended with 0, and is {last['status']}: {last['error']}"
         if mine.end != "exit 0" and last["status"] == "success":
             yield f"{task} was to end with {mine.end}, and is a success"
 
-    def _judge_rest(self, program: str) -> Iterator[str]:
+    def _judge_slots(self) -> Iterator[str]:
+        """All slots of the pool are free: as many tasks can wait for one another."""
+        count, met = 2 * (SLOTS + NEIGHBOURS), self._done.with_name("met")
+        met.mkdir()
+        script = f'touch "{met}/$0"; while [ "$(ls "{met}" | wc -l)" -lt {count} ]; do sleep 0.3; done'
+        last = [self._pool.submit(f"last{n}", ["sh", "-c", script, str(n)], timeout=60) for n in range(count)]
+        for task in last:
+            try:
+                result = self._pool.finish(task, PATIENCE_S)
+            except AssertionError as late:
+                yield f"{task}, which needs every slot of the pool: {late}"
+                return
+            if (result["attempt"], result["status"]) != (1, "success"):
+                yield f"{task}, which needs every slot of the pool, ended as attempt {result['attempt']}: {result}"
+                return
+
+    def _judge_rest(self) -> Iterator[str]:
         """What is left after a while: processes and files."""
         with contextlib.suppress(AssertionError):
-            wait_for(lambda: not processes(program), "no process is left")
-        for process in processes(program):
+            wait_for(lambda: not processes(str(self._canary)), "no process is left")
+        for process in processes(str(self._canary)):
             with contextlib.suppress(Exception):
                 yield f"a process of a task is left: {process.cmdline()}"
                 process.kill()
@@ -207,11 +231,12 @@ class Arena:
                     yield f"{name} says {blame!r}: {said[max(0, said.index(blame) - 200) :][:1500]}"
 
     def _judge_verbs(self, tasks: Sequence[str]) -> Iterator[str]:
-        """Each task is asked about with one verb, by turn."""
-        asked = [
-            *VERBS,
-            *((ABOUT[n % len(ABOUT)][0], task, *ABOUT[n % len(ABOUT)][1:]) for n, task in enumerate(tasks)),
-        ]
+        """Some verbs are asked of the pool, and some of tasks, by turn."""
+        asked: list[tuple[str, ...]] = []
+        for _ in range(ASKED):
+            self._turn += 1
+            verb, *options = ABOUT[self._turn % len(ABOUT)]
+            asked += [VERBS[self._turn % len(VERBS)], (verb, tasks[self._turn % len(tasks)], *options)]
         for words in asked:
             try:
                 done = self._pool.run(*words)
@@ -228,19 +253,41 @@ class Arena:
         if not left:
             return []
         done = self._pool.run("status", "--json")
-        # Of a path that is no text on one line, people are told a quoted form: the name in it is the same.
-        return [path for path in left if Path(path).parent.name not in done.stdout]
+        # Of a path that is no text on one line, people are told a quoted form: these names in it are the same.
+        places = {path: Path(path).relative_to(self._temporary).parts[:2] for path in left}
+        return [path for path, place in places.items() if "/".join(place) not in done.stdout]
 
     def _left(self) -> Iterator[str]:
         """All that is in the folders of attempts, below the temporary folder, but for what the next attempt uses."""
-        for root in self._temporary.iterdir():
-            for folder in filter(Path.is_dir, root.iterdir() if root.is_dir() else ()):
-                for path in folder.iterdir():
-                    clean = path.name == "task.json" or (
-                        path.name in ("work", "deps") and path.is_dir() and not any(path.iterdir())
-                    )
-                    if not (folder.name.isdigit() and clean):
+        yield from mounted(self._temporary)
+        for root in filter(_is_folder, _inside(self._temporary)):
+            for folder in _inside(root):
+                if not _is_folder(folder):
+                    if folder.name != "owner.json":
+                        yield f"{folder}/itself"
+                    continue
+                for path in _inside(folder):
+                    empty = path.name in ("work", "deps") and _is_folder(path) and not _inside(path)
+                    if not (folder.name.isdigit() and (empty or path.name == "task.json")):
                         yield str(path)
+
+
+def mounted(folder: Path) -> list[str]:
+    """What is mounted below a folder, the deepest first."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        points = [line.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape") for line in file]
+    return sorted((point for point in points if point.startswith(f"{folder}/")), reverse=True)
+
+
+def _is_folder(path: Path) -> bool:
+    return stat.S_ISDIR(path.lstat().st_mode) if os.path.lexists(path) else False
+
+
+def _inside(folder: Path) -> list[Path]:
+    """What is in a folder that may be gone by now."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return sorted(folder.iterdir())
+    return []
 
 
 def _make_canary(folder: Path) -> Path:
