@@ -14,12 +14,12 @@ import errno
 import json
 import os
 import signal
-import stat
 import warnings  # noqa: F401 - os.execvpe imports it: here that is done once, not in every child (0.8 ms)
 
 from spoold.runner import tree
 from spoold.runner.entering import NotAllowed, enter
 from spoold.runner.refusal import Refused, describe, forbidden, refused
+from spoold.runner.spot import Spot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,21 +126,6 @@ def readable(data: bytes) -> int:
     return file
 
 
-def _plain(path: str) -> int:
-    """Open a file to be written anew, made if it is not there. Errors: OSError, without any wait: a job may have put
-    a pipe, a link or a lease in its place."""
-    wary = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | wary, 0o644)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "a task put something else in the place of its file")
-        os.ftruncate(file, 0)
-    except OSError:
-        os.close(file)
-        raise
-    return file
-
-
 def _become(
     argv: Sequence[str],
     env: dict[str, str],
@@ -189,6 +174,7 @@ class Output:
         "_keep",
         "_path",
         "_said",
+        "_spot",
         "_tail",
         "_voice",
         "dropped",
@@ -202,6 +188,7 @@ class Output:
         self._cap = cap
         self._keep = tail
         self._file: int | None = None
+        self._spot: Spot | None = None
         self._tail = b""
         self._said = b""
         self._voice: int | None = None
@@ -209,6 +196,10 @@ class Output:
         self.total = 0
         self.dropped = 0
         self.trouble = ""
+
+    def prepare(self) -> None:
+        """Find the place of its file, before the job can change what the path leads to."""
+        self._spot = Spot(self._path)
 
     def listen(self, output: int, errors: int) -> None:
         """Read from these two pipes: a process's standard output and its errors."""
@@ -251,7 +242,9 @@ class Output:
         written = 0
         try:
             if self._file is None:
-                self._file = _plain(self._path)
+                if self._spot is None:
+                    raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), self._path)
+                self._file = self._spot.open_anew()
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError as problem:
@@ -276,7 +269,9 @@ class Output:
         return tail.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Close the file, if there was any output."""
+        """Close the file and its place."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
+        if self._spot is not None:
+            self._spot.close()

@@ -1,7 +1,7 @@
 """runner/run: one running job, and the warm Python process that calls may share.
 
 Law: this file decides how a job ended; the supervisor decides when to look and which processes to kill.
-It starts processes only through child, and may stat the one progress file. The supervisor loads it: kept small.
+It starts processes only through child, and may look at the one progress file. The supervisor loads it: kept small.
 
 Touches: files, the clock.
 """
@@ -16,6 +16,7 @@ from spoold.runner.child import Child, Output, loader
 from spoold.runner.ice import Ice
 from spoold.runner.launcher import Launched, Launcher
 from spoold.runner.refusal import Refused
+from spoold.runner.spot import Spot
 from spoold.runner.weight import Weight
 from spoold.runner.wire import Answers, Wire
 
@@ -89,6 +90,7 @@ class Run:
         self.job = job
         self.key: str = job["key"]
         self.output = Output(job["output_path"], job["output_cap_bytes"], job["tail_bytes"])
+        self._progress: Spot | None = None
         self.child: Child | Launched | None = None
         self.helper: Host | Launcher | None = None  # the process that runs it
         self.began = time.monotonic()
@@ -185,14 +187,21 @@ class Run:
         helpers = {id(helper): helper for helper in (self.helper, self.weigher) if helper is not None}
         return [helper.wire for helper in helpers.values() if not helper.wire.closed]
 
+    def prepare(self) -> None:
+        """Find the places of its files, before the job can change what their paths lead to."""
+        self.output.prepare()
+        if self.job["progress_path"] and self.job["stall_s"] is not None:
+            self._progress = Spot(self.job["progress_path"])
+
+    def close(self) -> None:
+        """Close its files."""
+        self.output.close()
+        if self._progress is not None:
+            self._progress.close()
+
     def sign_of_life(self) -> object:
         """Return a value that changes when the job prints or makes progress."""
-        path = self.job["progress_path"]
-        try:
-            status = os.stat(path) if path else None
-        except OSError:
-            status = None
-        return self.output.total, status and (status.st_mtime_ns, status.st_size)
+        return self.output.total, self._progress and self._progress.seen()
 
     def ending(self) -> dict[str, Any]:
         """Return the fields of an Ending, for the wire."""

@@ -155,6 +155,7 @@ class Supervisor:
         if run.kill_at is not None:
             self._finish(run)
             return
+        run.prepare()
         try:
             self._staff.start(run, self._env, self._marks)
             assert run.child is not None
@@ -255,7 +256,7 @@ class Supervisor:
             self._lease.melt(run)
         if run.child is not None:
             run.output.drain()
-        run.output.close()
+        run.close()
         self._run = None
         ending = run.ending()
         self._staff.finish(run)

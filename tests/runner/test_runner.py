@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -243,6 +245,16 @@ def test_what_a_job_puts_in_the_place_of_its_output_holds_nobody_up(bench: Bench
     ending = bench.ended(job)
     assert (ending.kind, ending.tail, ending.output_dropped) == ("timeout", "said\n", 5)
     assert other.read_text() == "of somebody else"
+
+
+def test_output_is_kept_where_its_folder_was_when_the_job_began(bench: Bench) -> None:
+    """Another folder of that name may be a file system that never answers: the supervisor must not look there."""
+    job = bench.shell(f"mv {bench.where} {bench.where}.old; mkdir {bench.where}; echo said", stall_s=60)
+    ending = bench.ended(replace(job, progress_path=f"{bench.where}/progress.json"))
+    assert (ending.exit_code, ending.tail, ending.output_dropped) == (0, "said\n", 0)
+    kept = Path(f"{bench.where}.old")
+    assert (kept / bench.output(job.key).name).read_text() == "said\n"
+    assert list(bench.where.iterdir()) == []
 
 
 def test_a_job_that_closes_its_output_is_still_waited_for_without_spinning(bench: Bench) -> None:
