@@ -102,7 +102,8 @@ class Cleaner:
     def _found(self) -> list[str]:
         found = mine(off_wire(self._order["tmp"]), RUBBISH)
         for root in self._order["roots"]:
-            found += mine(off_wire(root), ENDED)
+            # In the worker's own scratch, also what a task of root gave to somebody else.
+            found += mine(off_wire(root), ENDED, of_others=True)
         for lost in set(self._tried) - set(found):
             del self._tried[lost]
         # A folder at which this process hung before must not keep the others from their turn for ever.
@@ -149,8 +150,8 @@ class Cleaner:
         os.write(self._sink, json.dumps(message).encode() + b"\n")
 
 
-def mine(directory: str, prefix: str) -> list[str]:
-    """Return the paths of a directory's entries of this user with this prefix, in order."""
+def mine(directory: str, prefix: str, *, of_others: bool = False) -> list[str]:
+    """Return the paths of a directory's entries of this user with this prefix, in order. of_others: and of others."""
     found = []
     try:
         above = os.open(directory, PLACE)
@@ -165,7 +166,7 @@ def mine(directory: str, prefix: str) -> list[str]:
             except OSError:
                 found.append(f"{directory}/{name}")  # a mount: the remover names it, and touches nothing
                 continue
-            if os.fstat(entry).st_uid == os.geteuid():
+            if of_others or os.fstat(entry).st_uid == os.geteuid():
                 found.append(f"{directory}/{name}")
             os.close(entry)
     except OSError:

@@ -104,7 +104,7 @@ class Worker:
         self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
         parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
-        self._settling = Settling(store, scratch, journal, writers, self._allowance)
+        self._settling = Settling(store, scratch, journal, writers, self._allowance, config.log_max_mb << 20)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
         self._attempts, self._cooldown, self._polling = dict[str, Attempt](), Cooldown(store.clock), Polling(store)
         self.vacancies, self._losses = Vacancies(runner, slots, self._lending), Losses()

@@ -87,6 +87,22 @@ def test_another_process_removes_it(tmp: Path) -> None:
     assert os.listdir(tmp) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_a_task_gave_to_another_user_is_removed_too(tmp: Path) -> None:
+    """It was passed over as rubbish of somebody else, and nobody named it."""
+    scratch = LocalScratch("w1", "/spool", SystemHost())
+    (folder := Path(scratch.root, "strange")).mkdir()
+    os.chown(folder, 65534, 65534)
+
+    def gone() -> bool:
+        scratch.look()
+        return os.listdir(scratch.root) == ["owner.json"]
+
+    until(gone)
+    scratch.remove()
+    assert os.listdir(tmp) == []
+
+
 def test_what_a_dead_worker_left_is_taken_over_at_once(tmp: Path) -> None:
     """N2: every next worker of that user met the folder again, and died of it. TMPDIR may have any name."""
     dead = tmp / "spoold-scratch-dead"

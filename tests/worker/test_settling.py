@@ -294,6 +294,18 @@ def test_a_log_says_what_was_left_out_of_it() -> None:
     assert bench.log() == b"the beginning\n[500 bytes left out here: log_max_mb of the worker]\nthe end"
 
 
+def test_a_log_is_never_longer_than_the_worker_keeps() -> None:
+    """A task that put 4 TiB in the place of its output had them copied to the share, and its slot for ever."""
+    bench = Bench()
+    bench.put("output", b"x" * (3 << 20))
+    for _ in range(3):
+        bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+        bench.cluster.step("w1")
+    assert 0 < len(bench.log()) <= 1 << 20
+    assert bench.end(output_bytes=5)["status"] == "success"
+    assert len(bench.log()) == 1 << 20
+
+
 @pytest.mark.parametrize("begun", [b"the beginning", b""])
 def test_a_log_that_the_disk_cut_does_not_blame_a_setting(begun: bytes) -> None:
     bench = Bench()

@@ -1,4 +1,4 @@
-"""tools/hostile: seeds are played in pools of two workers, some at once; what breaks a law is played once more alone.
+"""tools/hostile: seeds are played in pools of two workers, some at once; what breaks a law is played again in halves.
 
 Law: the exit status is 1 when a law was broken, and then the command that shows it again is printed. 2: the arguments
 make no sense.
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.hostility.arena import SLOTS, Arena, mounted
+from tools.hostility.arena import SLOTS, Arena, free
 from tools.hostility.deeds import DEEDS, SCALES, plan
 
 # So many seeds are played at once, and so many in one pool.
@@ -31,13 +31,13 @@ def main() -> int:
     began = time.monotonic()
     seeds = [options.seed] if options.seed is not None else list(range(options.begin, options.begin + options.seeds))
     played, failed = 0, 0
-    while seeds and not (options.time and time.monotonic() - began > options.time):
+    while seeds and not _is_over(options, began):
         some, seeds = seeds[:IN_ONE_POOL], seeds[IN_ONE_POOL:]
         done, breaches = _pool(some, options, began)
         played += len(done)
         seeds = some[len(done) :] + seeds
         if breaches:
-            failed += _tell(done, breaches, options)
+            failed += _tell(done, breaches, options, began)
     if seeds:
         print(f"hostile: left out {len(seeds)} seeds from {seeds[0]} on: the time was over")
     print(f"{played - failed} passed, {failed} failed in {time.monotonic() - began:.0f}s")
@@ -52,7 +52,7 @@ def _pool(seeds: list[int], options: argparse.Namespace, began: float) -> tuple[
     breaches: list[str] = []
     try:
         while len(done) < len(seeds) and not breaches:
-            if done and options.time and time.monotonic() - began > options.time:
+            if done and _is_over(options, began):
                 break
             now = seeds[len(done) : len(done) + AT_ONCE]
             breaches = arena.play(now, options.deed)
@@ -65,27 +65,37 @@ def _pool(seeds: list[int], options: argparse.Namespace, began: float) -> tuple[
     return done, breaches
 
 
-def _tell(done: list[int], breaches: list[str], options: argparse.Namespace) -> int:
-    """Print the breaches, and which of the seeds breaks a law alone; returns how many do, at least one."""
+def _tell(done: list[int], breaches: list[str], options: argparse.Namespace, began: float) -> int:
+    """Print the breaches, and the fewest seeds that break a law together; returns how many these are."""
     for breach in breaches:
-        print(f"BREACH {breach[:3000]}")
-    if options.seed is not None or options.once:
-        culprits = done[-AT_ONCE:] if options.once else done
-    else:
-        alone = ((seed, _pool([seed], options, time.monotonic())[1]) for seed in done[-AT_ONCE:])
-        culprits = [seed for seed, found in alone if found]
-    for seed in culprits or done[-AT_ONCE:]:
+        print(f"BREACH {breach[:3000]}", flush=True)
+    culprits = done[-AT_ONCE:] if options.seed is None else done
+    while len(culprits) > 1 and not options.once and not _is_over(options, began):
+        halves = culprits[: len(culprits) // 2], culprits[len(culprits) // 2 :]
+        found = next((half for half in halves if _pool(half, options, began)[1]), None)
+        if found is None:
+            break
+        culprits = found
+    for seed in culprits if len(culprits) == 1 else ():
         deeds = plan(seed, options.deed)
-        deed = f" --deed {options.deed}" if options.deed else ""
-        print(f"VIOLATION {deeds.deeds}, {deeds.end}: tools/hostile --seed {seed} --scale {options.scale}{deed}")
-    return max(1, len(culprits))
+        print(f"VIOLATION {', '.join(deeds.deeds)}, {deeds.end}: {_again(options)} --seed {seed}")
+    if len(culprits) > 1:
+        print(f"VIOLATION of some at once: {_again(options)} --seeds {len(culprits)} --from {culprits[0]}")
+    return len(culprits)
+
+
+def _again(options: argparse.Namespace) -> str:
+    deed = f" --deed {options.deed}" if options.deed else ""
+    return f"tools/hostile --scale {options.scale}{deed}"
+
+
+def _is_over(options: argparse.Namespace, began: float) -> bool:
+    return bool(options.time) and time.monotonic() - began > options.time
 
 
 def _clean(folder: Path) -> None:
-    """Remove the arena's folder: what was mounted in it, and what was made immutable, first."""
-    for point in mounted(folder):
-        subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)
-    subprocess.run(["chattr", "-R", "-f", "-i", folder], stderr=subprocess.DEVNULL, check=False)
+    """Remove the arena's folder."""
+    free(folder)
     # The shell's own remover: trees may be deeper than Python's.
     subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL, check=False)
     if folder.exists():
@@ -105,7 +115,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--scale", choices=sorted(SCALES), default="small", help="how much of each kind")
     parser.add_argument("--deed", choices=sorted(DEEDS), default="", help="each seed does this deed alone")
     parser.add_argument("--python", default=sys.executable, metavar="FILE", help="play against this one's spoold")
-    parser.add_argument("--once", action="store_true", help="do not play again, alone, what broke a law")
+    parser.add_argument("--once", action="store_true", help="do not look for the fewest seeds that break a law")
     parser.add_argument("--verbose", action="store_true", help="print the logs of the nodes, too")
     options = parser.parse_args()
     if options.list:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -34,7 +35,7 @@ from tools.hostility.deeds import Plan, command, plan
 
 BEATS_APART_S = 5.0
 # How long (s) hostile tasks may take to end, beyond their timeout, and what they left to go.
-PATIENCE_S, TIMEOUT_S, LARGE_TIMEOUT_S = 90.0, 6, 300
+PATIENCE_S, TIMEOUT_S, LARGE_TIMEOUT_S = 90.0, 20, 300
 SLOTS, NEIGHBOURS = 8, 2
 SETTINGS = """
 [heartbeat]
@@ -217,7 +218,9 @@ class Arena:
         with contextlib.suppress(AssertionError):
             wait_for(lambda: not self._unnamed(), "nothing is left that nobody names")
         for path in self._unnamed()[:3]:
-            yield f"{path!r} is left, and `spool status` does not name it"
+            told = re.findall(r'"([^"]*tasks? left [^"]*)', self._pool.run("status", "--json").stdout)
+            yield f"{path!r} is left, and `spool status` does not name it; it says {told}"
+        free(self._temporary)
 
     def _judge_nodes(self) -> Iterator[str]:
         for name, daemon in self._nodes.items():
@@ -254,8 +257,11 @@ class Arena:
             return []
         done = self._pool.run("status", "--json")
         # Of a path that is no text on one line, people are told a quoted form: these names in it are the same.
+        # Of much, people are told the first, and how much more there is.
+        more = sum(int(count) for count in re.findall(r"(\d+) more of what tasks left cannot be", done.stdout))
         places = {path: Path(path).relative_to(self._temporary).parts[:2] for path in left}
-        return [path for path, place in places.items() if "/".join(place) not in done.stdout]
+        unnamed = [path for path, place in places.items() if "/".join(place) not in done.stdout]
+        return unnamed[more:]
 
     def _left(self) -> Iterator[str]:
         """All that is in the folders of attempts, below the temporary folder, but for what the next attempt uses."""
@@ -270,6 +276,13 @@ class Arena:
                     empty = path.name in ("work", "deps") and _is_folder(path) and not _inside(path)
                     if not (folder.name.isdigit() and (empty or path.name == "task.json")):
                         yield str(path)
+
+
+def free(folder: Path) -> None:
+    """Unmount what is mounted below a folder, and let root remove what it could not, as people are told to."""
+    for point in mounted(folder):
+        subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)
+    subprocess.run(["chattr", "-R", "-f", "-i", folder], stderr=subprocess.DEVNULL, check=False)
 
 
 def mounted(folder: Path) -> list[str]:

@@ -46,10 +46,11 @@ def plan(seed: int, only: str = "") -> Plan:
     chance = random.Random(seed)
     count = chance.choice((1, 1, 1, 2, 2, 3, MOST_DEEDS))
     # Behind a link or a mount in the place of its folders, what follows would be a deed of the task against others.
-    # What kills or hangs the task comes at last.
+    # What kills or hangs the task comes at last; who holds a file by a lease cannot open it himself.
     last = ("supervisor_killed", "slots_taken", "work_is_gone", "work_is_a_link", "work_is_in_a_taken_folder")
     order = (*last, "shadowed", "hung_mount")
     chosen = chance.sample(sorted(DEEDS), count)
+    chosen.sort(key=lambda name: name == "leased")
     chosen = [name for name in chosen if name not in order] + [name for name in order if name in chosen][:1]
     deeds = tuple(chosen)
     return Plan((only,) if only else deeds, chance.choice(ENDS))

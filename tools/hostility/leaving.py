@@ -87,7 +87,7 @@ def many_names(world: World) -> None:
 @deed
 def growing(world: World) -> None:
     """Leave a process that makes files and folders on and on, also while they are removed."""
-    work = world.work
+    work = f"/proc/self/fd/{os.open(world.work, os.O_RDONLY)}"
 
     def grow() -> None:
         for number in range(10_000_000):
@@ -163,11 +163,10 @@ def work_is_in_a_taken_folder(world: World) -> None:
 @deed
 def slots_taken(world: World) -> None:
     """Put something else in the place of the folder of loans, or shut it."""
-    folder = world.given("SPOOL_SLOT_DIR")
     if world.chance.random() < 0.3:
-        os.chmod(folder, 0o000)
+        os.chmod(world.folder("SPOOL_SLOT_DIR"), 0o000)
     else:
-        taken(folder, world)
+        taken(world.given("SPOOL_SLOT_DIR"), world)
 
 
 @deed
@@ -219,15 +218,15 @@ def mounts(world: World) -> None:
 @deed
 def shadowed(world: World) -> None:
     """Mount others' folders on the folders that it was given."""
-    names = ("SPOOL_WORK_DIR", "SPOOL_DEPS_DIR", "SPOOL_SLOT_DIR")
-    for folder in world.chance.sample((*map(world.given, names), world.home), 2):
+    folders = [world.work, world.home, *map(world.folder, ("SPOOL_DEPS_DIR", "SPOOL_SLOT_DIR"))]
+    for folder in world.chance.sample(folders, 2):
         mount(*((world.canary, folder, "", MS_BIND) if world.chance.random() < 0.5 else ("t", folder, "tmpfs", 0)))
 
 
 @deed
 def hung_mount(world: World) -> None:
     """Mount a file system that never answers, as long as its process lives."""
-    given = (world.work, world.home, world.given("SPOOL_SLOT_DIR"))
+    given = (world.work, world.home, world.folder("SPOOL_SLOT_DIR"))
     target = world.chance.choice((f"{world.work}/hung", f"{world.work}/hung", *given))
     os.makedirs(target, exist_ok=True)
     device = os.open("/dev/fuse", os.O_RDWR)
@@ -250,21 +249,12 @@ def held_open(world: World) -> None:
 @deed
 def elsewhere(world: World) -> None:
     """Leave in every other folder that it was given what it might leave in its own."""
-    leaving = (
-        bushy,
-        strange_names,
-        links,
-        special_files,
-        shut_folders,
-        immutable,
-        mounts,
-        many_names,
-        strangers,
-        deep,
-    )
+    trees = (bushy, deep, many_names, strange_names, strangers)
+    leaving = (*trees, links, special_files, shut_folders, immutable, mounts)
     for name in ("SPOOL_DEPS_DIR", "SPOOL_CONTEXT_DIR", "SPOOL_SLOT_DIR", "SPOOL_CHECKPOINT_DIR"):
-        if os.path.isdir(folder := world.given(name)):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            folder = world.folder(name)
+            if not os.path.exists(f"{folder}/left"):
                 os.makedirs(f"{folder}/left/behind", exist_ok=True)
                 os.symlink(world.canary, f"{folder}/left/link")
                 world.chance.choice(leaving)(replace(world, work=folder))

@@ -45,6 +45,16 @@ class World:
         """Return a path that the environment names; one that cannot be made where it names none."""
         return os.environ.get(name) or f"/proc/none/{name}"
 
+    def folder(self, name: str) -> str:
+        """Return a path to a folder that the environment names, as long as this process lives. Errors: OSError.
+
+        Another task may have put a link or a mount that leads to the canary in its place: then it is refused.
+        """
+        opened = os.open(self.given(name), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        if os.path.samestat(os.fstat(opened), os.stat(self.canary)):
+            raise PermissionError(name)
+        return f"/proc/{os.getpid()}/fd/{opened}"
+
     @property
     def home(self) -> str:
         """The folder that its files are in."""

@@ -45,6 +45,7 @@ def progress_flood(world: World) -> None:
 @deed
 def leased(world: World) -> None:
     """Hold the files that others open by leases and locks, in a process that outlives the command."""
+    signal.signal(signal.SIGIO, signal.SIG_IGN)
     held = []
     for name in ("SPOOL_TASK_FILE", "SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE"):
         file = os.open(world.given(name), os.O_CREAT | os.O_RDWR, 0o644)
@@ -55,7 +56,6 @@ def leased(world: World) -> None:
         file = os.open(folder, os.O_RDONLY)
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         held.append(file)
-    signal.signal(signal.SIGIO, signal.SIG_IGN)
     left_behind(lambda: time.sleep(600))
     time.sleep(1)
 
@@ -63,10 +63,10 @@ def leased(world: World) -> None:
 @deed
 def forged_loans(world: World) -> None:
     """Write loans that are none: without a process, of others, asking, and many."""
-    folder = world.given("SPOOL_SLOT_DIR")
+    folder = world.folder("SPOOL_SLOT_DIR")
     own = f"{os.environ['SPOOL_TASK_ID']}.{os.environ['SPOOL_ATTEMPT']}"
     for number, attempt in enumerate((own, own, "neighbour0.1", "neighbour1.1", "none.1", "..")):
-        name = f"{folder}/{attempt}.forged{number}.{world.chance.choice(('lend', 'back'))}"
+        name = f"{folder}/{attempt}.{os.getpid()}x{number}.{world.chance.choice(('lend', 'back'))}"
         with contextlib.suppress(OSError):
             write(name, world)
             fcntl.flock(os.open(name, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,11 +102,12 @@ def result_renamed_away(world: World) -> None:
 @deed
 def checkpoint_written(world: World) -> None:
     """Leave a checkpoint, or what looks like one."""
-    folder = world.given("SPOOL_CHECKPOINT_DIR")
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    path = world.given("SPOOL_CHECKPOINT_DIR")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     if world.chance.random() < 0.3:
-        taken(folder, world)
-    os.makedirs(folder, exist_ok=True)
+        taken(path, world)
+    os.makedirs(path, exist_ok=True)
+    folder = world.folder("SPOOL_CHECKPOINT_DIR")
     for name in ("checkpoint", "checkpoint.json", "1.json", "a step.1.json"):
         write(f"{folder}/{name}", world)
 
@@ -145,9 +146,9 @@ def output_taken(world: World) -> None:
     write(f"{world.home}/output", world)
     if os.path.isfile(f"{world.home}/output") and world.chance.random() < 0.5:
         with contextlib.suppress(OSError):
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
             file = os.open(f"{world.home}/output", os.O_RDWR | os.O_NOFOLLOW)
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-            signal.signal(signal.SIGIO, signal.SIG_IGN)
             left_behind(lambda: time.sleep(600))
     os.write(world.chance.choice((1, 2)), b"printed\n" * 1000)
     time.sleep(world.chance.choice((0, 1)))

@@ -2,7 +2,8 @@
 
 Law: a log is not worth a task, so nothing here raises OSError or stops a commit; but output that is missing from a
 log for good is reported for a while, and an obstacle only as long as it is there. However much a task prints, a step
-brings a bounded part of it; an attempt that is over is committed after all of it. Touches logs/ and nothing else.
+brings a bounded part of it; an attempt that is over is committed after all of it. A log never gets more than its
+worker keeps, whatever a task put in the place of its output. Touches logs/ and nothing else.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ AGAIN_S = 20.0
 class Logs:
     """The logs of one worker's attempts."""
 
-    def __init__(self, store: Store, scratch: Scratch) -> None:
+    def __init__(self, store: Store, scratch: Scratch, most: int) -> None:
+        """most: bytes of one attempt's output that its worker keeps."""
         self._store = store
+        self._most = most
         self._scratch = scratch
         self._polling = Polling(store)
         # Why the last piece of an attempt's output is not in its log. Of attempts that are over: when the last one
@@ -90,7 +93,9 @@ class Logs:
     def _fetch(self, attempt: Attempt) -> bool:
         """Mask its next output, unless some of it is not in the log yet; False if there is none."""
         while not attempt.unlogged:
-            chunk = self._scratch.read(attempt.key, "output", attempt.fetched, LOG_CHUNK)
+            # A task may have put a file of any size in the place of its output.
+            limit = min(LOG_CHUNK, self._most - attempt.fetched)
+            chunk = self._scratch.read(attempt.key, "output", attempt.fetched, limit) if limit > 0 else b""
             if not chunk:
                 break
             attempt.fetched += len(chunk)

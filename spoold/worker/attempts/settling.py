@@ -58,15 +58,21 @@ class Settling:
     """Commits ended attempts for one worker."""
 
     def __init__(
-        self, store: Store, scratch: Scratch, journal: Journal, writers: Writers | None, allowance: Allowance
+        self,
+        store: Store,
+        scratch: Scratch,
+        journal: Journal,
+        writers: Writers | None,
+        allowance: Allowance,
+        most_output: int,
     ) -> None:
-        """writers: None where no write waits for the disk."""
+        """writers: None where no write waits for the disk. most_output: bytes that a log may have."""
         self._allowance = allowance
         self._writers = writers
         self._store = store
         self._scratch = scratch
         self._journal = journal
-        self.logs = Logs(store, scratch)
+        self.logs = Logs(store, scratch, most_output)
         self._company = Company(store)
         self._overlaps = Overlaps(store, journal)
         self._apart_until = -math.inf
