@@ -64,7 +64,7 @@ class Twins:
         pairs = [
             (one.node, other.node)
             for one, other in combinations(latest, 2)
-            if are_twins(one.host, other.host) and self._both_move(one.node, other.node)
+            if are_twins(one.host, other.host) and self._both_move(one.node, other.node, moved)
         ]
         return sorted({node for pair in pairs for node in pair})
 
@@ -72,11 +72,8 @@ class Twins:
         seen = self._seen.get(node)
         return None if seen is None else seen.moved
 
-    def _both_move(self, one: str, other: str) -> bool:
-        seen, also = self._seen.get(one), self._seen.get(other)
-        if seen is None or also is None or seen.moved is None or also.moved is None:
-            return False
-        return seen.moved > also.first and also.moved > seen.first
+    def _both_move(self, one: str, other: str, moved: Mapping[str, float]) -> bool:
+        return moved[one] > self._seen[other].first and moved[other] > self._seen[one].first
 
 
 def are_twins(one: HostId, other: HostId) -> bool:
