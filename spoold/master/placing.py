@@ -158,24 +158,25 @@ def hold_one(desk: Desk, place: Place, task: TaskName) -> None:
 
 def _gives_way(desk: Desk, one: Standing, to: TaskName) -> bool:
     """Take a ready task back for a more urgent one; whether no worker was quicker."""
-    file = one.task.encode()
-    _hold(desk, one.task, one.lane, **{"for": to.id})
-    return file not in desk.view.ready.get(one.lane, {})
+    return _hold(desk, one.task, one.lane, **{"for": to.id})
 
 
-def _hold(desk: Desk, task: TaskName, lane: str, **detail: str) -> None:
-    place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
-    desk.contained("ready task", place, task, lambda: _hold_at(desk, place, task, lane, detail))
+def _hold(desk: Desk, task: TaskName, lane: str, **detail: str) -> bool:
+    """Take a ready task back; whether this leader has done it, since what is not found may run."""
+    place, done = Place(State.READY, layout.join(layout.READY, lane), task.encode()), list[bool]()
+    desk.contained("ready task", place, task, lambda: done.append(_hold_at(desk, place, task, lane, detail)))
+    return any(done)
 
 
-def _hold_at(desk: Desk, place: Place, task: TaskName, lane: str, detail: Mapping[str, str]) -> None:
+def _hold_at(desk: Desk, place: Place, task: TaskName, lane: str, detail: Mapping[str, str]) -> bool:
     content = desk.task_at(place, task) if task.conditional else None
     if task.conditional and content is None:
-        return
-    if _to_waiting(desk, place.path, task, lane, content, "HELD", **detail):
+        return False
+    if held := _to_waiting(desk, place.path, task, lane, content, "HELD", **detail):
         desk.view.forget_place(place)
         desk.usage.give_back(desk.resources.uses(lane))
         desk.starts.stays(task)
+    return held
 
 
 def reject_copies(desk: Desk) -> None:

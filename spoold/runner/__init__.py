@@ -14,6 +14,7 @@
     trying      a short command that tells whether a program starts here
     entering    a job's way into its directory; refusal: why one could not be started
     tree        all processes of a job; weight: their memory; ice: stopped and continued as a whole
+    spot        a file of a job, wherever the job moves its directory
     lease       until when a job may move; freezer: the control group in which it is frozen
 
 Law: a job's processes never outlive it, its supervisor or its worker. Nothing here knows tasks, claims or a spool.
