@@ -163,9 +163,8 @@ def _gives_way(desk: Desk, one: Standing, to: TaskName) -> bool:
 
 def _hold(desk: Desk, task: TaskName, lane: str, **detail: str) -> bool:
     """Take a ready task back; whether this leader has done it, since what is not found may run."""
-    place, done = Place(State.READY, layout.join(layout.READY, lane), task.encode()), list[bool]()
-    desk.contained("ready task", place, task, lambda: done.append(_hold_at(desk, place, task, lane, detail)))
-    return any(done)
+    place = Place(State.READY, layout.join(layout.READY, lane), task.encode())
+    return bool(desk.contained("ready task", place, task, lambda: _hold_at(desk, place, task, lane, detail)))
 
 
 def _hold_at(desk: Desk, place: Place, task: TaskName, lane: str, detail: Mapping[str, str]) -> bool:
@@ -209,8 +208,10 @@ def promote(desk: Desk) -> int:
     try:
         for entry in desk.some(chosen):
             place, made = waiting_place(entry.lane, entry.file), way.made.get(entry.file, ())
-            desk.contained("waiting task", place, entry.name, partial(_promote, desk, entry, made))
+            cleared = desk.contained("waiting task", place, entry.name, partial(_promote, desk, entry, made))
             begun += 1
+            if made and not cleared:
+                break  # the next ones were chosen as if what these have were free
     finally:
         for left in chosen[begun:]:
             desk.backlog.put_back(left)
@@ -226,12 +227,12 @@ def _standing(desk: Desk) -> Iterator[Standing]:
             yield Standing(task, lane, desk.learned.conditions(key(task.id)) if task.conditional else NO_CONDITIONS)
 
 
-def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> None:
-    """Move a task into ready/, once those that make way for it are back in waiting/."""
+def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> bool:
+    """Move a task into ready/, once those that make way for it are back in waiting/; return whether they are."""
     name, file, lane = entry.name, entry.file, entry.lane
     if not may_begin(desk, entry) or not all(_gives_way(desk, one, name) for one in makes_way):
         desk.backlog.put_back(entry)
-        return
+        return False
     moved = move_into_lane(desk.store, "READY", layout.waiting(lane, file), layout.READY, lane, file)
     if desk.went(moved, name.id):
         desk.backlog.remove(key(name.id))
@@ -243,6 +244,7 @@ def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> 
     else:
         _may_start(desk, name, lane)
         desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will show it
+    return True
 
 
 def _directories(lane: str) -> tuple[str, str]:

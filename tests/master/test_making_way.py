@@ -124,6 +124,22 @@ def test_only_as_many_make_way_as_must() -> None:
     assert [made.state(name) for name in ("a", "b", "c", "high")] == ["ready", "waiting", "ready", "ready"]
 
 
+def test_nobody_goes_for_units_that_were_to_be_given_back_and_were_not() -> None:
+    """Two tasks share what one ready task is to give back; a worker claims it just then."""
+    made = cluster()
+    submit(made, "busy")
+    submit(made, "low", "low", uses={"pair": 2})
+    (path,) = (path for path in made.fs.files("ready") if ".low." in path)
+    claimed = f"claimed/w1/{path.rpartition('/')[2]}"
+    made.nodes["m1"].fs.hang("rename", path, lambda: made.fs.rename(path, claimed))
+    for name in ("high1", "high2"):
+        task = {"id": name, "priority": "high", "command": ["work"], "uses": ["pair"]}
+        made.submit(f"{name}.json", json.dumps(task))
+    for _ in range(3):
+        made.step("m1")
+        assert [made.state(name) for name in ("low", "high1", "high2")] == ["claimed", "waiting", "waiting"]
+
+
 def test_it_comes_back_when_the_urgent_one_is_cancelled() -> None:
     """P1: whoever made way is ready again as soon as nobody needs that."""
     made = cluster()
