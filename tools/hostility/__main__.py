@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ AT_ONCE, IN_ONE_POOL = 2 * SLOTS, 60
 def main() -> int:
     """Play; returns the exit status."""
     options = _parse()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so the pool is closed
     began = time.monotonic()
     seeds = [options.seed] if options.seed is not None else list(range(options.begin, options.begin + options.seeds))
     played, failed = 0, 0

@@ -29,7 +29,7 @@ class Scale:
     written: int = 4 << 20
 
 
-SCALES = {"small": Scale(), "large": Scale(files=400_000, levels=5_000, printed=512 << 20, written=64 << 20)}
+SCALES = {"small": Scale(), "large": Scale(files=2_000_000, levels=5_000, printed=512 << 20, written=64 << 20)}
 
 
 @dataclass(slots=True)
