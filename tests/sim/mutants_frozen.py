@@ -22,8 +22,8 @@ frozen = Mutations(world="silent")
 def thawed_without_a_look() -> list[Swap]:
     beat = Worker._beat
 
-    def anyway(self: Worker, now: float) -> None:
-        beat(self, now)
+    def anyway(self: Worker, now: float, *, within: bool = False) -> None:
+        beat(self, now, within=within)
         for key in self.runner.frozen():
             self.runner.thaw(key, self._lease.until)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -151,9 +151,9 @@ def look_up_instead_of_listing() -> list[Swap]:
 def shared_claim_directory() -> list[Swap]:
     register = Worker.register
 
-    def join(self: Worker) -> None:
+    def join(self: Worker, left: Collection[str] = ()) -> None:
         make_directory(self.store.fs, "claimed/shared")
-        register(self)
+        register(self, left)
 
     def list_shared(self: Claims) -> set[str]:
         return set(self._store.fs.list("claimed/shared"))

@@ -52,9 +52,9 @@ def test_what_a_mutant_puts_there_can_be_called_as_what_it_replaces(mutant: Muta
         real, other = _signature(vars(owner)[name]), _signature(substitute)
         if real is None or other is None:
             continue
-        needed = [one for one in real.parameters.values() if one.default is one.empty]
-        by_name = [one.name for one in needed if one.kind is one.KEYWORD_ONLY]
-        in_order = [one for one in needed if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        taken = real.parameters.values()  # those with a default, too: some call hands them over
+        by_name = [one.name for one in taken if one.kind is one.KEYWORD_ONLY]
+        in_order = [one for one in taken if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
         other.bind(*in_order, **dict.fromkeys(by_name))
 
 
