@@ -112,14 +112,14 @@ class Retaining:
         for state, older in self._older.items():
             for name in desk.some(list(older)[:AGES]):
                 if found := ended[state].get(name):
-                    self._seen[state][name] = desk.step.now.monotonic - max(0.0, _age_of(desk, name, found))
+                    self._seen[state][name] = desk.step.now.monotonic - max(0.0, _ended_for_s(desk, name, found))
                 del older[name]
             if older:
                 desk.step.change()
 
 
-def _age_of(desk: Desk, file: str, name: EndedName) -> float:
-    """How long ago (s) it ended: infinite if its result is in the archive already, 0 if that is nowhere."""
+def _ended_for_s(desk: Desk, file: str, name: EndedName) -> float:
+    """For how long (s) it has ended: infinite if its result is in the archive already, 0 if that is nowhere."""
     age_s = age_of(desk, layout.join(layout.RESULTS, file), gone=math.inf)
     if age_s < math.inf:
         return age_s

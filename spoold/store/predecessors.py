@@ -2,8 +2,8 @@
 
 Law: on a share, a process that is not found proves nothing beside a beat that moves. Machines that were resumed from
 one image of memory have one boot id, and each looks in vain for the other's processes. So a node is gone only if it
-left traces on this machine; and a master, if its beat stands still, too. A node that is not found
-and beats makes this host doubt its own identity. On a local disk all nodes are on this machine: the look is proof.
+left traces on this machine; and a master, if its beat stands still, too. A node that is not found and beats makes
+this host doubt its own identity. On a local disk all nodes are on this machine: the look is proof.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Predecessors:
     """Reports to the leader, which may be on another host, the nodes of a role that ran here and are gone.
 
     None of them where a node says that this machine is not the only one with its identity. On a share a worker is
-    reported only if it left traces on this machine: what it ran might go on, if it beats again later. A
-    master has no tasks, and is reported once it stands still.
+    reported only if it left traces on this machine: what it ran might go on, if it beats again later. A master has no
+    tasks, and is reported once it stands still.
     """
 
     def __init__(self, store: Store, host: Host, role: Literal["worker", "master"]) -> None:

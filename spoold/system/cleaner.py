@@ -18,6 +18,7 @@ import json
 import os
 import select
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -150,29 +151,34 @@ class Cleaner:
         os.write(self._sink, json.dumps(message).encode() + b"\n")
 
 
-def mine(directory: str, prefix: str, *, of_others: bool = False) -> list[str]:
-    """Return the paths of a directory's entries of this user with this prefix, in order. of_others: and of others."""
-    found = []
+def entries(directory: str, prefix: str) -> Iterator[tuple[str, int]]:
+    """Yield the names in a directory that begin so, in order, each with the directory's descriptor. Errors: none."""
     try:
         above = os.open(directory, PLACE)
     except OSError:
-        return []
+        return
     try:
-        with os.scandir(directory) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.startswith(prefix))
+        names: list[str] = []
+        with suppress(OSError), os.scandir(directory) as found:
+            names = sorted(entry.name for entry in found if entry.name.startswith(prefix))
         for name in names:
-            try:
-                entry = open_here(name, NAMED, above)
-            except OSError:
-                found.append(f"{directory}/{name}")  # a mount: the remover names it, and touches nothing
-                continue
-            if of_others or os.fstat(entry).st_uid == os.geteuid():
-                found.append(f"{directory}/{name}")
-            os.close(entry)
-    except OSError:
-        pass
+            yield name, above
     finally:
         os.close(above)
+
+
+def mine(directory: str, prefix: str, *, of_others: bool = False) -> list[str]:
+    """Return the paths of a directory's entries of this user with this prefix, in order. of_others: and of others."""
+    found = []
+    for name, above in entries(directory, prefix):
+        try:
+            entry = open_here(name, NAMED, above)
+        except OSError:
+            found.append(f"{directory}/{name}")  # a mount: the remover names it, and touches nothing
+            continue
+        if of_others or os.fstat(entry).st_uid == os.geteuid():
+            found.append(f"{directory}/{name}")
+        os.close(entry)
     return found
 
 

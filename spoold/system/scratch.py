@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.system.cleaner import ENDED, RUBBISH, mine
+from spoold.system.cleaner import ENDED, RUBBISH, entries, mine
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 from spoold.system.leftovers import Leftovers, Remover
 from spoold.system.remover import quoted, remove
@@ -523,23 +523,11 @@ class Abandoned:
 def find_abandoned(host: Host) -> list[Abandoned]:
     """Scratch directories of this user whose workers are gone; an unreadable one belongs to another user."""
     found: list[Abandoned] = []
-    tmp = tempfile.gettempdir()
-    try:
-        above = os.open(tmp, PLACE)
-    except OSError:
-        return []
-    try:
-        with os.scandir(tmp) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.startswith(_PREFIX))
-        for name in names:
-            with suppress(OSError, ValueError, KeyError, TypeError, BadFile):
-                record, gone = _record_of(name, above, host)
-                if gone:
-                    found.append(Abandoned(os.path.join(tmp, name), record["worker"], record["spool"]))
-    except OSError:
-        pass
-    finally:
-        os.close(above)
+    for name, above in entries(tmp := tempfile.gettempdir(), _PREFIX):
+        with suppress(OSError, ValueError, KeyError, TypeError, BadFile):
+            record, gone = _record_of(name, above, host)
+            if gone:
+                found.append(Abandoned(os.path.join(tmp, name), record["worker"], record["spool"]))
     return found
 
 
