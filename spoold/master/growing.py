@@ -1,7 +1,8 @@
 """Drops that may be incomplete: how each looked last, since when, and when to look again.
 
 Law: a drop that was not published by rename is never judged by one look. It has to be still for a while, on the
-leader's own clock; and while a program is known to have it open for writing, it is not finished.
+leader's own clock, and for several looks, since a leader that was slow has seen nothing of that while; and while a
+program is known to have it open for writing, it is not finished.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from spoold.protocol.errors import BadFile
 
 # How long (s) a batch must be still where it can be seen that no program has it open for writing.
 STILL_S = 2.0
+# So many looks at least that show a drop as no task, before it is rejected.
+LOOKS = 4
 # Between two looks (s): while a small file may soon be closed, and later.
 SOON_S, LATER_S = 0.1, 1.0
 
 
 @dataclass(slots=True)
 class Young:
-    """A drop that was not finished when last read: its size and digest then, and since when they have not changed."""
+    """A drop that was not finished when last read: its size and digest then, since when and for how many looks they
+    have not changed.
+    """
 
     signature: tuple[int, bytes]
     since: float
     look_at: float
     error: BadFile
+    looks: int = 0
 
 
 class Growing:
@@ -64,13 +70,14 @@ class Growing:
         if young is None or young.signature != signature:
             young = self.young[drop] = Young(signature, now, now, error)
         young.error = error
+        young.looks += 1
         return young
 
     def unfinished(self, desk: Desk, drop: str, error: BadFile, data: bytes, size: int | None = None) -> bool:
         """Whether to wait for a drop that is no task: until it was still for its grace, and has no writer."""
         grace_s, now = self._grace_s(desk, data, size), desk.step.now.monotonic
         young = self.note(desk, drop, error, data, size)
-        if now - young.since >= grace_s and not has_writer(desk, drop):
+        if now - young.since >= grace_s and young.looks >= LOOKS and not has_writer(desk, drop):
             return False
         # A small file that was seen in the middle of its copying is whole soon; where a look is nearly free, look.
         soon = not desk.store.fs.remote and now - young.since < LATER_S

@@ -96,6 +96,19 @@ def test_a_file_that_may_not_be_read_is_waited_for() -> None:
     assert "may not be read" in str(reason(made)["problem"])
 
 
+def test_what_a_slow_leader_could_not_read_twice_is_no_verdict() -> None:
+    """An SMB client that has the file open refuses others for a moment; a slow leader may meet that twice."""
+    made = cluster()
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.nodes["m1"].fs.fail("read", "pending/a", errno.EACCES, times=2)
+    made.step("m1")
+    made.pass_time(11.0)
+    made.step("m1")
+    assert made.fs.list("rejected") == []
+    made.advance(3)
+    assert made.state("a") == "ready"
+
+
 def test_a_share_that_cannot_read_a_file_just_now_rejects_nothing() -> None:
     made = cluster()
     made.submit("a.json", '{"id": "a", "command": ["work"]}')
