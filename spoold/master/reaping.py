@@ -34,7 +34,9 @@ from spoold.store.store import clear_directory
 
 
 def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
-    """Look at all beats; return the nodes that are dead, by silence or by their own host's report. Errors: OSError.
+    """Look at all beats; return the nodes that are dead, by silence, which their own host's report shortens.
+
+    Errors: OSError.
 
     Heartbeats were listed, and this leader has just written: the look is trusted. No node is called dead in a step
     that has not listed everything, claim directories above all.
@@ -44,9 +46,10 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
     if desk.step.listed.beats:
-        shown = {node: name.beat for node, name in desk.view.beats.items()}
+        # Of two machines that are one node the lower beat may be the one that moves: their sum changes in any case.
+        shown = {node: sum(name.beat for name in names) for node, names in desk.view.standing.items()}
         desk.watch.look(shown, present, desk.step.now.monotonic, desk.store.clock.monotonic())
-    said = [request.target for request in desk.view.requests if request.verb is Verb.REAP]
+    said = {request.target for request in desk.view.requests if request.verb is Verb.REAP}
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
     if returning := desk.watch.returning():
         away_s = desk.watch.absence.away_s
@@ -54,7 +57,10 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
             f"this leader saw nothing of the share for {away_s:.0f} s; not back yet: {', '.join(returning)}. Their "
             "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
         )
-    dead = sorted({*silent, *said, *gone} - {desk.store.writer})
+    reported = {*said, *gone} - {desk.store.writer}
+    # On a local disk all nodes are on one machine, and what it says of them is proof.
+    confirmed = desk.watch.gone(reported) if desk.store.fs.remote else reported
+    dead = sorted({*silent, *confirmed} - {desk.store.writer})
     if dead:
         desk.step.doubt()
     return dead if desk.step.listed.everything else []
@@ -87,9 +93,9 @@ def _still_silent(desk: Desk, dead: list[str]) -> list[str]:
     """
     if not dead:
         return []
-    before = desk.view.beats
-    desk.view.see_beats(beats.list_beats(desk.store.fs))
-    return [node for node in dead if desk.view.beats.get(node) == before.get(node)]
+    before = desk.view.standing
+    desk.view.see_beats(beats.list_standing(desk.store.fs))
+    return [node for node in dead if desk.view.standing.get(node) == before.get(node)]
 
 
 def _remove_traces(desk: Desk, node: str) -> bool:
@@ -103,7 +109,7 @@ def _remove_traces(desk: Desk, node: str) -> bool:
     for path in beats.paths(desk.store.fs, node):
         if not take_away(desk, path):
             return False
-    desk.view.see_beats({other: beat for other, beat in desk.view.beats.items() if other != node})
+    desk.view.see_beats({other: names for other, names in desk.view.standing.items() if other != node})
     requests = [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]
     return all(take_away(desk, control.path(request)) for request in requests)
 

@@ -20,6 +20,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import BeatName, SnapshotName, key
+from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.protocol.snapshot import Snapshot, TaskCounts
 from spoold.rules.attempts.accounts import spent_by
@@ -28,7 +29,7 @@ from spoold.rules.cluster.clocks import warnings as clock_warnings
 from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
 from spoold.rules.cluster.tempo import Tally, Tempo
 from spoold.rules.cluster.twins import Twins
-from spoold.store import beats, clocks, snapshots
+from spoold.store import beats, clocks, control, snapshots
 from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of
 from spoold.store.obstacles import barrier, named, obstacles
@@ -99,6 +100,19 @@ class Reporting:
                         missing[beat.node] = shown[beat.node].beat
             self._gone = {node: self._beats[node].beat for node in self._standstill.gone(missing, now)}
         return {node for node, name in desk.view.beats.items() if self._gone.get(node) == name.content}
+
+    def refute(self, desk: Desk, gone: Collection[str]) -> None:
+        """Name as twins the nodes that beat after their own host, or this one, was heard to say that they are gone.
+
+        gone: the masters whose process is gone from this host.
+        """
+        refuted = desk.watch.refuted
+        for node in refuted & {*gone}:
+            self._twins.miss(node, desk.store.writer)
+        for request in desk.view.requests if refuted else ():
+            if request.verb is Verb.REAP and request.target in refuted:
+                self._twins.miss(request.target, request.unique)
+                take_away(desk, control.path(request))
 
     def announce(
         self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile], dead: Collection[str]

@@ -113,7 +113,9 @@ def _count(desk: Desk, duties: Duties) -> None:
 
 def _watch(desk: Desk, duties: Duties) -> None:
     reporting = duties.reporting
-    duties.dead = reaping.watch(desk, reporting.asleep(desk), reporting.gone(desk, duties.host))
+    gone = reporting.gone(desk, duties.host)
+    duties.dead = reaping.watch(desk, reporting.asleep(desk), gone)
+    reporting.refute(desk, gone)
 
 
 def _announce(desk: Desk, duties: Duties) -> None:

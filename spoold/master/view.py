@@ -63,6 +63,7 @@ class View:
     failed: dict[str, EndedName] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     beats: dict[str, BeatName] = field(default_factory=dict)
+    standing: dict[str, list[BeatName]] = field(default_factory=dict)
     where: dict[str, Place] = field(default_factory=dict)
     backlog: Backlog = field(init=False)
     archived: Archived = field(default_factory=Archived)
@@ -131,7 +132,7 @@ class View:
             found.changes.any |= requests != self.requests
             self.see_requests(requests)
         if wanted.beats:
-            nodes = beats.list_beats(fs)
+            nodes = beats.list_standing(fs)
             found.changes.any |= nodes.keys() != self.beats.keys()
             self.see_beats(nodes)
         missing = self._missing(found)
@@ -219,9 +220,10 @@ class View:
         """Record the requests that stand now."""
         self.requests = requests
 
-    def see_beats(self, nodes: dict[str, BeatName]) -> None:
-        """Record the heartbeats that stand now."""
-        self.beats = nodes
+    def see_beats(self, nodes: dict[str, list[BeatName]]) -> None:
+        """Record the heartbeats that stand now, the highest of each node last."""
+        self.standing = nodes
+        self.beats = {node: names[-1] for node, names in nodes.items()}
 
     def forget_place(self, place: Place) -> None:
         """Record that the leader itself has moved a token away from there."""

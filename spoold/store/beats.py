@@ -94,11 +94,22 @@ def _path(name: BeatName) -> str:
 
 def list_beats(fs: FileSystem) -> dict[str, BeatName]:
     """The highest beat of each node. Errors: OSError."""
-    beats: dict[str, BeatName] = {}
+    return {node: names[-1] for node, names in list_standing(fs).items()}
+
+
+def list_standing(fs: FileSystem) -> dict[str, list[BeatName]]:
+    """All beats of each node, the highest last. Errors: OSError.
+
+    More than one may stand for a moment, or after an error; or because two machines beat as one node.
+    """
+    beats: dict[str, list[BeatName]] = {}
     for name in fs.list(layout.HEARTBEATS):
         parsed = parse_beat(name)
-        if parsed is not None and (parsed.node not in beats or _newer(parsed, beats[parsed.node])):
-            beats[parsed.node] = parsed
+        if parsed is not None:
+            beats.setdefault(parsed.node, []).append(parsed)
+    for names in beats.values():
+        if len(names) > 1:
+            names.sort(key=_age)
     return beats
 
 
@@ -107,8 +118,8 @@ def _said(beat: Heartbeat) -> dict[str, Any]:
     return beat.model_dump(mode="json", exclude=_OF_MACHINE - beat.model_fields_set)
 
 
-def _newer(one: BeatName, other: BeatName) -> bool:
-    return (one.beat, one.content) > (other.beat, other.content)
+def _age(name: BeatName) -> tuple[int, int]:
+    return name.beat, name.content
 
 
 def read(fs: FileSystem, name: BeatName, load: Load = codec.load_beat) -> Heartbeat | None:

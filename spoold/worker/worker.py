@@ -224,7 +224,7 @@ class Worker:
         with part("requests"):
             self._hear_people(now, REQUESTS_S if self._attempts else REQUESTS_IDLE_S)
         with part("settle"):
-            settled = (self._settle() if self._presence.alone else 0) + self._lend()
+            settled = self._settle() + self._lend()
         time = Slice(self.store.clock)
         with part("prepare"):
             if self._presence.alone:
@@ -294,7 +294,8 @@ class Worker:
         except ShutOut:
             self._fence(set())
             raise
-        self._fence(claims)
+        if self._fence(claims):
+            self._presence.doubt()  # while the directory stands, only a process that acts as this node takes a claim
         return self._claims.files(claims.difference(*(attempt.files for attempt in self._attempts.values())))
 
     def _hear_people(self, now: float, every_s: float) -> None:
@@ -345,18 +346,26 @@ class Worker:
             else:
                 self.runner.stop(attempt.key, why.message, self.config.kill_grace_s)
 
-    def _fence(self, claims: set[str]) -> None:
-        """Stop every attempt whose token is not in this worker's directory; nothing of it may be committed."""
+    def _fence(self, claims: set[str]) -> bool:
+        """Stop every attempt whose token is not in this worker's directory; nothing of it may be committed.
+
+        Return whether one is gone of which no commit of this worker may have taken effect late.
+        """
+        taken = False
         for attempt in self._attempts.values():
             if claims.isdisjoint(attempt.files) and not attempt.fenced:
-                attempt.fenced = True
+                attempt.fenced, taken = True, taken or not attempt.result_written
                 attempt.stopping = attempt.stopping or handed_back("its claim was taken away")
                 if attempt.preparing is not None:
                     attempt.give_up(attempt.stopping)
                 self.runner.stop(attempt.key, "its claim was taken away", 0.0)
+        return taken
 
     def _settle(self) -> int:
-        done = self._settling.settle([attempt for attempt in self._attempts.values() if attempt.settleable])
+        over = [attempt for attempt in self._attempts.values() if attempt.settleable]
+        if not self._presence.alone:  # nothing is committed, and what has no claim to commit need not wait
+            over = [attempt for attempt in over if attempt.fenced and not attempt.result_written]
+        done = self._settling.settle(over)
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
             for file in attempt.files:

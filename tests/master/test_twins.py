@@ -7,8 +7,9 @@ import pytest
 from spoold.master.leadership import Leadership
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat, HostId
+from spoold.protocol.request import Verb
 from spoold.rules.cluster.twins import Twins, are_twins
-from spoold.store import snapshots
+from spoold.store import control, snapshots
 from spoold.store.initialise import initialise
 from spoold.store.predecessors import Predecessors
 from spoold.store.presence import Presence
@@ -211,3 +212,36 @@ def test_on_a_share_a_master_of_this_host_is_gone_once_it_stands_still() -> None
     assert any(name.startswith("m2.") for name in made.fs.list("heartbeats"))
     made.advance(6)
     assert not any(name.startswith("m2.") for name in made.fs.list("heartbeats"))
+
+
+def test_nodes_of_one_boot_are_twins_if_one_misses_the_process_of_another_that_beats() -> None:
+    twins, nodes = Twins(), [beat("w1"), beat("w2"), beat("w3")]
+    for at in range(4):
+        twins.look({"w1": at, "w2": at, "w3": at}, 5.0 * at)
+    assert twins.warnings(nodes) == []
+    twins.miss("w1", "w2")
+    (said,) = twins.warnings(nodes)
+    assert "They run w1, w2, whose" in said
+    twins.look({"w2": 5, "w3": 5}, 25.0)
+    assert twins.warnings(nodes[1:]) == []
+
+
+def test_a_worker_that_beats_is_not_reaped_though_its_own_host_says_that_it_is_gone() -> None:
+    """Of two machines that were resumed each has the traces of what ran in the image."""
+    made = Cluster(remote=True)
+    made.master("m1")
+    made.worker("w1", 1, host="laptop")
+    made.worker("w2", 1, host="laptop")
+    made.settle()
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    control.post(open_store(made.fs, made.clock, "w2", "/spool"), Verb.REAP, "w1", "w2")
+    made.advance(12)
+    assert [name for name in made.fs.list("control") if name.startswith("reap")] == []
+    assert {"w1", "w2"} <= {*made.fs.list("claimed")}
+    latest = max(made.fs.list("status"), key=lambda name: int(name.partition("-")[2].partition(".")[0]))
+    said = made.fs.read(f"status/{latest}").decode()
+    assert "whose tasks run as on other nodes" in said
+    made.finish("a")
+    made.settle()
+    assert [name.split(".")[:2] for name in made.fs.list("completed")] == [["a", "1"]]

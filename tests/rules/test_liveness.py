@@ -180,6 +180,32 @@ def test_a_leader_that_looks_late_is_not_taken_for_one_that_was_away() -> None:
     assert observer.dead() == ["w"]
 
 
+def test_a_report_of_its_own_host_counts_beside_an_interval_of_silence() -> None:
+    """N1: of two machines with one identity each finds only its own processes."""
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0)
+    assert observer.gone(["w", "unknown"]) == ["unknown"]
+    looks(observer, {"w": 1}, 3.0)
+    assert observer.gone(["w"]) == []
+    looks(observer, {"w": 1}, 5.0)
+    assert observer.gone(["w"]) == ["w"]
+    assert observer.dead() == []
+
+
+def test_a_beat_that_moves_refutes_the_report_for_good() -> None:
+    observer = watch()
+    looks(observer, {"w": 1}, 0.0)
+    observer.gone(["w"])
+    looks(observer, {"w": 2}, 3.0)
+    assert observer.refuted == {"w"}
+    looks(observer, {"w": 2}, 8.0, 13.0)
+    assert observer.gone(["w"]) == []
+    looks(observer, {"w": 2}, 18.0)
+    assert observer.dead() == ["w"]
+    looks(observer, {}, 19.0)
+    assert observer.refuted == set()
+
+
 def test_silence_counts_from_the_end_of_the_look_that_first_showed_the_beat() -> None:
     observer = watch()
     observer.look({"w": 7}, (), 100.0, 104.0)

@@ -212,10 +212,14 @@ class Conduct:
         beats = self._beats.get(owner, [])
         self._must_be_patient(observer, owner, dst)
         heard = bisect_right(beats, observer.step_began)
-        if heard and self.scheduler.now - beats[heard - 1] < SILENCE_S:
+        if heard and self.scheduler.now - beats[heard - 1] < self.silence_s(owner):
             raise Broken(
                 f"silence: {dst} is taken from {owner}, who beat {self.scheduler.now - beats[heard - 1]:.2f} s ago"
             )
+
+    def silence_s(self, owner: str) -> float:
+        """For how long (s) a node has not beaten, at least, when it is taken for dead."""
+        return SILENCE_S
 
     def _must_be_patient(self, observer: Node, owner: str, dst: str) -> None:
         """After a silence that both saw, the owner of what is taken had as long again to come back."""

@@ -109,6 +109,7 @@ class Machine:
         self._weather = weather
         self._executions = executions
         self._starts = 0
+        self._left: set[str] = set()  # the nodes of which traces are here, as an image of the machine has them
         self._host = FakeHost(base)
         self.clocks = Clocks(
             scheduler,
@@ -189,6 +190,7 @@ class Machine:
         while True:
             self._starts += 1
             self.name = f"{self.base}-{self._starts}"
+            self._left.add(self.name)
             try:
                 while self._nap.due and self.role == "master":
                     self._scheduler.sleep(DOZE_LOOK_S)
@@ -240,7 +242,7 @@ class Machine:
         )
         if programs.brisk:
             worker.vacancies = Brisk(programs, SLOTS, worker.vacancies.lending)
-        worker.register({f"{self.base}-{number}" for number in range(1, self._starts)})
+        worker.register(self._left - {self.name})
         return worker
 
     def _be(self, actor: Master | Worker) -> bool:

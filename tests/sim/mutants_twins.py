@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from spoold.master.leadership import Leadership
 from spoold.protocol.names import LeaseName
+from spoold.rules.cluster.liveness import Watch
 from spoold.store import presence
 from spoold.store.predecessors import Standstill
 from spoold.store.presence import Presence
@@ -39,6 +42,14 @@ def twin_not_looked_for() -> list[Swap]:
         self._doubts = 0
 
     return [(Presence, "doubt", never)]
+
+
+@resumed.add("a beat that moves is alive", "A report of a node's own host is proof enough that it is gone.")
+def report_believed_at_once() -> list[Swap]:
+    def gone(self: Watch, reported: Collection[str]) -> list[str]:
+        return [*reported]
+
+    return [(Watch, "gone", gone)]
 
 
 @resumed.add("one leader", "A renewal that another process may have made is this master's own.")

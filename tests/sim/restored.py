@@ -2,19 +2,39 @@
 
 What happened after the copy was made is forgotten: tasks that were submitted later are lost, and what had ended may
 run again. Law: within the restored history all else holds. Nothing hangs, each task in it ends once, unless it
-comes after a lost one, and fsck finds no error.
+comes after a lost one, and fsck finds no error. Epochs of the forgotten time are led in once more, also after the
+leader of such an epoch, which did not know yet, has made its door again or published a snapshot. Doors bear their
+leader's name, and snapshots are reports and no state.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from spoold.protocol.names import key
+from spoold.protocol.door import parse_door
+from spoold.protocol.names import key, parse_lease, parse_snapshot
 from spoold.system.memory import MemoryFileSystem
+from tests.sim.laws import Laws
 from tests.sim.universe import Universe
 
 # When (s) the copy is made at the latest, and for how long it lies there at most.
 COPIED_S, KEPT_S = 12.0, 12.0
+
+
+class RestoredLaws(Laws):
+    """The laws, where epochs were forgotten. led: the highest of them."""
+
+    led = -1
+
+    def renamed(self, src: str, dst: str, replaced: bool) -> None:
+        snapshot = parse_snapshot(dst.removeprefix("status/")) if dst.startswith("status/") else None
+        super().renamed(src, dst, replaced and not (snapshot is not None and snapshot.epoch <= self.led))
+
+    def made(self, path: str) -> None:
+        door = parse_door(path.removeprefix("admitting/")) if path.startswith("admitting/") else None
+        if door is not None and door.epoch <= self.led:
+            self.conduct.forget_leaders()
+        super().made(path)
 
 
 class RestoredUniverse(Universe):
@@ -40,6 +60,8 @@ class RestoredUniverse(Universe):
 
     def _restore(self, copy: MemoryFileSystem) -> None:
         self.weather.tell("restored: the tree is that of an earlier moment")
+        assert isinstance(self.laws, RestoredLaws)
+        self.laws.led = max(token.epoch for name in self.server.fs.list("master") if (token := parse_lease(name)))
         self.server.put_back(copy)
         self.laws.conduct.forgot_at = self.scheduler.now
         self.laws.conduct.forget_leaders()

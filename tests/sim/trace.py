@@ -12,6 +12,7 @@ import re
 from collections.abc import Container
 from typing import Any
 
+from tests.sim import universe as played
 from tests.sim.laws import token_at
 from tests.sim.universe import Outcome, Universe
 
@@ -22,7 +23,7 @@ LOOKS = ("list", "stat", "usage", "sync", "flush")
 
 def tell(seed: int, suppressed: Container[str] = frozenset()) -> tuple[Outcome, list[str]]:
     """One seed once more, and its story: all faults, and what concerns the tasks that the broken law speaks of."""
-    universe = Universe(seed, suppressed)
+    universe = played.Universe(seed, suppressed)  # that of the world, which may have another
     ear = _Ear(universe)
     outcome = universe.run()
     ids = _concerned(outcome.broken or "", {asked.id for asked in universe.laws.asked.values()})

@@ -154,7 +154,8 @@ class Client:
         for field, after_s in times.items():
             task = {**self._task(f"timed-{field}", []), "type": "wide", field: stamp(TRUE_WALL + now + after_s)}
             self._submit([task])
-        self._laws.asked["timed-not_before"].not_before = now + WAITS_S
+        if (asked := self._laws.asked.get("timed-not_before")) is not None:  # else a tree was put back meanwhile
+            asked.not_before = now + WAITS_S
 
     def _submit_made(self, task: dict[str, Any]) -> None:
         """A task without an id: each try makes another, and only what was acknowledged must be there in the end."""

@@ -198,10 +198,16 @@ _CLONES: tuple[Change, ...] = ((machine, "FakeHost", twins.CloneHost),)
 _IMAGED: tuple[Change, ...] = ((machine, "FakeHost", twins.ImagedHost), (machine, "Mount", twins.Shared))
 # Machines run twice, from an image of their memory.
 _RESUMED: tuple[Change, ...] = (
+    (machine, "Mount", twins.Shared),
     (universe, "Machine", twins.Resumable),
     (universe, "Universe", twins.ResumedUniverse),
     (universe, "Laws", twins.ResumedLaws),
-    (universe, "check_executions", twins.check_once),
+    (universe, "check_executions", lambda *_: None),  # its laws know which attempts may have run twice
+)
+# A person puts an older tree back.
+_RESTORED: tuple[Change, ...] = (
+    (universe, "Universe", restored.RestoredUniverse),
+    (universe, "Laws", restored.RestoredLaws),
 )
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
@@ -224,7 +230,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "locks-silent": (*_LOCKS, *_SILENT),
     "poison": _POISON,
     "resumed": _RESUMED,
-    "restored": ((universe, "Universe", restored.RestoredUniverse),),
+    "restored": _RESTORED,
     "reused": _REUSED,
     "slow": _SLOW,
     "slow-forgetful": (*_SLOW, (universe, "Server", NamesLost)),

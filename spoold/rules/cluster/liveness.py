@@ -6,11 +6,15 @@ suspended or disconnected must not count that time. A beat may have come just be
 showed it; the count runs from there to the start of the last look. After a silence of the share that the observer
 noticed, the others have as long again to come back: a client retries a lost connection at doubling intervals. A node
 that was dead before that silence stays dead: one call on a file that a dead SMB client held can take seconds.
+
+A node's own host may say that its process is gone. That shortens the silence to one interval, and replaces none of
+it: two machines that were resumed from one image of memory have equal identities, and each finds only its own
+processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 # Linux retries a lost NFS connection after 3, 6, 12 … s, at most this long apart: net/sunrpc/xprtsock.c,
@@ -48,7 +52,8 @@ class Absence:
 @dataclass(slots=True)
 class _Silence:
     """beat: the last one; seen: it came earlier than this; begun: it came later than this, 0 if it was there at the
-    first look; dead: at some look it was silent for long enough, without a sign of being on the way back.
+    first look; dead: at some look it was silent for long enough, without a sign of being on the way back; reported:
+    its own host has said meanwhile that it is gone.
     """
 
     beat: int
@@ -56,6 +61,7 @@ class _Silence:
     begun: float = 0.0
     seconds: float = 0.0
     dead: bool = False
+    reported: bool = False
 
 
 class Watch:
@@ -69,6 +75,7 @@ class Watch:
         self._interval_s = interval_s
         self._dead_after_s = dead_after_s
         self._silent: dict[str, _Silence] = {}
+        self._refuted: set[str] = set()
         self._last_look: float | None = None
         self._looked_at = 0.0
 
@@ -85,9 +92,12 @@ class Watch:
         seen: dict[str, int] = {**dict.fromkeys(present, -1), **beats}
         for node in [n for n in self._silent if n not in seen]:
             del self._silent[node]
+            self._refuted.discard(node)
         for node, beat in seen.items():
             known = self._silent.get(node)
             if known is None or known.beat != beat:
+                if known is not None and known.reported:
+                    self._refuted.add(node)
                 moment = began if ended is None else ended
                 self._silent[node] = _Silence(beat, moment, self._looked_at if known else 0.0)
             elif last is not None:
@@ -104,6 +114,20 @@ class Watch:
         """Seconds of trusted looking since the node's beat last changed; 0 for a node never seen."""
         known = self._silent.get(node)
         return known.seconds if known else 0.0
+
+    def gone(self, reported: Collection[str]) -> list[str]:
+        """Return the nodes to reap of those of which their own host says that they are gone: an interval of silence
+        confirms that, and a beat that moves refutes it. A node of which no other sign is left needs no silence.
+        """
+        for node in self._silent.keys() & {*reported}:
+            self._silent[node].reported = True
+        confirmed = {node for node, silence in self._silent.items() if silence.seconds >= self._interval_s}
+        return [n for n in reported if n not in self._silent or n in confirmed - self._refuted]
+
+    @property
+    def refuted(self) -> Set[str]:
+        """The nodes that have beaten after their own host was heard to say that they are gone."""
+        return self._refuted
 
     def dead(self) -> list[str]:
         """The nodes to reap."""

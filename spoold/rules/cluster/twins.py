@@ -1,7 +1,8 @@
 """Machines with one identity: named to people, and never used to judge whether a node lives.
 
 Law: two machines are twins only if beats of both were seen to move after both were there. A machine that was started
-anew has another boot id too, but the beats of its former nodes stand still.
+anew has another boot id too, but the beats of its former nodes stand still. Machines that were resumed from one image
+have one boot id. They are twins if a node on one of them says that the process of another is gone, which then beats.
 """
 
 from __future__ import annotations
@@ -37,14 +38,20 @@ class Twins:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
+        self._missed: dict[str, str] = {}
 
     def look(self, beats: Mapping[str, int], now: float) -> None:
         """Take in the beat of each node, as listed now (monotonic, s)."""
         self._seen = {node: self._seen.get(node) or _Seen(beat, now) for node, beat in beats.items()}
+        self._missed = {node: by for node, by in self._missed.items() if node in beats}
         for node, beat in beats.items():
             seen = self._seen[node]
             if seen.beat != beat:
                 seen.beat, seen.moved = beat, now
+
+    def miss(self, node: str, by: str) -> None:
+        """Take in that a node beats, though another one, on its own host, has said that its process is gone."""
+        self._missed[node] = by
 
     def warnings(self, nodes: Iterable[Heartbeat]) -> list[str]:
         """Return a warning for each identity that several machines have, with the fix. nodes: the last beats."""
@@ -58,15 +65,17 @@ class Twins:
     def _of(self, same: list[Heartbeat]) -> list[str]:
         """Return the nodes among these that have a twin; of very many, those among the ones that moved last."""
         moved = {beat.node: at for beat in same if (at := self._moved_at(beat.node)) is not None}
+        missed = {node for node in moved if self._missed.get(node) in moved}
+        missed |= {self._missed[node] for node in missed}
         if len({(beat.host.machine_id, beat.host.boot_id) for beat in same if beat.node in moved}) < 2:
-            return []  # nodes of one machine
+            return sorted(missed)  # else nodes of one machine
         latest = sorted((beat for beat in same if beat.node in moved), key=lambda beat: -moved[beat.node])[:COMPARED]
         pairs = [
             (one.node, other.node)
             for one, other in combinations(latest, 2)
             if are_twins(one.host, other.host) and self._both_move(one.node, other.node, moved)
         ]
-        return sorted({node for pair in pairs for node in pair})
+        return sorted(missed.union(*pairs))
 
     def _moved_at(self, node: str) -> float | None:
         seen = self._seen.get(node)

@@ -16,6 +16,7 @@ from typing import Any
 
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import Mover, State
+from spoold.protocol.names import key, parse_task
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import elsewhere, ends, retry
 from spoold.rules.attempts import outcome as outcomes
@@ -264,10 +265,17 @@ class Settling:
             self._scratch.close(attempt.key)
 
     def _counts(self, attempt: Attempt) -> bool:
-        """Whether its result counts, or may: a twin of the same name writes under the same names."""
+        """Whether its result counts, or may: a twin of the same name writes under the same names.
+
+        The claim is looked for before the ends: a twin may have given it another name, and commit it in between.
+        """
         if self._store.shared:
             return True
         try:
+            mine, claims = attempt.name, names_in(self._store.fs, layout.join(layout.CLAIMED, attempt.worker))
+            others = [name for claim in claims if claim != attempt.file and (name := parse_task(claim)) is not None]
+            if any((key(name.id), name.attempt) == (key(mine.id), mine.attempt) for name in others):
+                return True
             ends = (names_in(self._store.fs, state) for state in (State.COMPLETED, State.FAILED))
             return any(attempt.ended in names for names in ends)
         except OSError:
