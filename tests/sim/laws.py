@@ -45,6 +45,7 @@ class Laws:
     """Polling at every change. limits: how many of a type may be claimed at once; by_lock: the spool claims by lock.
 
     able: the machine that has every program, '' where none is sure to take tasks. one_date: the pool's never changes.
+    excused: paths of which fsck may complain.
     """
 
     scheduler: Scheduler
@@ -65,6 +66,7 @@ class Laws:
     journals: Journals = field(default_factory=Journals)
     conduct: Conduct = field(init=False)
     decided: Decided = field(default_factory=Decided)
+    excused: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.conduct = Conduct(self.scheduler, self.server, self.by_lock)

@@ -4,15 +4,17 @@ What happened after the copy was made is forgotten: tasks that were submitted la
 run again. Law: within the restored history all else holds. Nothing hangs, each task in it ends once, unless it
 comes after a lost one, and fsck finds no error. Epochs of the forgotten time are led in once more, also after the
 leader of such an epoch, which did not know yet, has made its door again or published a snapshot. Doors bear their
-leader's name, and snapshots are reports and no state.
+leader's name, and snapshots are reports and no state. A result that was forgotten between being written and its
+commit, in one step, is missing, and fsck says so: spool_layout.md promises no more.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from spoold.protocol.door import parse_door
-from spoold.protocol.names import key, parse_lease, parse_snapshot
+from spoold.protocol.names import EndedName, TaskName, key, parse_lease, parse_snapshot
 from spoold.system.memory import MemoryFileSystem
 from tests.sim.laws import Laws
 from tests.sim.universe import Universe
@@ -22,9 +24,10 @@ COPIED_S, KEPT_S = 12.0, 12.0
 
 
 class RestoredLaws(Laws):
-    """The laws, where epochs were forgotten. led: the highest of them."""
+    """The laws, where much was forgotten. led: the highest epoch of that; results: those that were there before."""
 
     led = -1
+    results: frozenset[str] = frozenset()
 
     def renamed(self, src: str, dst: str, replaced: bool) -> None:
         snapshot = parse_snapshot(dst.removeprefix("status/")) if dst.startswith("status/") else None
@@ -35,6 +38,17 @@ class RestoredLaws(Laws):
         if door is not None and door.epoch <= self.led:
             self.conduct.forget_leaders()
         super().made(path)
+
+    def _committed(self, name: TaskName | EndedName, src: str, dst: str) -> None:
+        state, _, file = dst.partition("/")
+        result, process = f"results/{file}", self.scheduler.current
+        began = self.conduct.machines[process.name].step_began if process else math.inf
+        lost = file in self.results and not self.server.exists(result)
+        if lost and began < self.conduct.forgot_at:
+            self.excused |= {dst, result}
+            self.counts[state] += 1
+        else:
+            super()._committed(name, src, dst)
 
 
 class RestoredUniverse(Universe):
@@ -61,12 +75,16 @@ class RestoredUniverse(Universe):
     def _restore(self, copy: MemoryFileSystem) -> None:
         self.weather.tell("restored: the tree is that of an earlier moment")
         assert isinstance(self.laws, RestoredLaws)
+        self.laws.results = frozenset(self.server.fs.list("results"))
         self.laws.led = max(token.epoch for name in self.server.fs.list("master") if (token := parse_lease(name)))
         self.server.put_back(copy)
         self.laws.conduct.forgot_at = self.scheduler.now
         self.laws.conduct.forget_leaders()
         for task in [task for task in self.laws.asked if task not in self.laws.tokens]:
             del self.laws.asked[task]
+        self.client.cuts += 1  # what it is told of now speaks of the forgotten time
+        if self.client.through:
+            self.scheduler.spawn("client again", self.client.see_through)
 
     def _over(self) -> bool:
         """What comes after a lost task waits for ever, unless somebody submits that again."""

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.errors import SpoolError
+from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.names import key
 from spoold.store.store import stamp
 from tests.sim.conduct import Broken
@@ -66,7 +66,7 @@ class Client:
         self._calls = 0
         self.cut_until = self.away_until = 0.0
         self.cuts = 0
-        self.done = False
+        self.done = self.through = False
         self.cancelled: set[str] = set()
         self._scheduler = scheduler
         self._server = server
@@ -101,11 +101,16 @@ class Client:
         for task in (CHILD_OF_NOBODY, GOES_ON):
             self._cancel(task["id"])
         self.done = True
-        # A request is not waited for on disk: who asked sees that it was not done, and asks again.
+        self.see_through()
+
+    def see_through(self) -> None:
+        """A request is not waited for on disk: who asked sees that it was not done, and asks again."""
+        self.through = False
         while not all(self._ended(task["id"]) for task in (CHILD_OF_NOBODY, GOES_ON)):
             self._scheduler.sleep(10.0)
             for task in (CHILD_OF_NOBODY, GOES_ON):
                 self._cancel(task["id"])
+        self.through = True
 
     def submit(self, task: dict[str, Any]) -> None:
         """Submit one task, until that is acknowledged."""
@@ -186,7 +191,15 @@ class Client:
 
     def _cancel(self, name: str) -> None:
         self.cancelled.add(key(name))
-        self._insist(lambda spool: spool.cancel(name))
+
+        def cancel(spool: SpoolClient) -> None:
+            try:
+                spool.cancel(name)
+            except NotFound:
+                if key(name) in self._laws.asked:
+                    raise
+
+        self._insist(cancel)
 
     def _insist(self, act: Any) -> None:
         """Again and again, until it is acknowledged: the id makes that safe.
