@@ -145,7 +145,7 @@ class Leftovers:
                 stderr=subprocess.DEVNULL,
                 cwd="/",
                 env={name: os.environ[name] for name in _LOADER if name in os.environ},
-                start_new_session=True,
+                process_group=0,  # Ctrl-C is for us; in our session, since a child outside is an orphan of a task
             )
         except OSError as error:
             self._fail(f"cannot be started ({error})")

@@ -201,8 +201,11 @@ def test_the_workers_own_helpers_are_no_orphans(bench: Bench) -> None:
 import os, subprocess, sys
 from spoold.runner.job import Command, Job
 from spoold.runner.runner import Runner, become_subreaper
+from spoold.system.leftovers import Leftovers
 assert become_subreaper()
 helper = subprocess.Popen(["sleep", "{bench.mark}"])
+leftovers = Leftovers()
+leftovers.clear("{bench.where}", [])
 runner = Runner(2)
 env = dict(os.environ)
 detached = Command(("sh", "-c", "setsid sleep {bench.mark}9 & echo up; sleep {bench.mark}9"))
@@ -215,8 +218,9 @@ ended = []
 while len(ended) < 2:
     runner.wait(5)
     ended += runner.poll()
-print([(ending.key, ending.kind, ending.exit_code) for ending in ended], helper.poll())
+print([(ending.key, ending.kind, ending.exit_code) for ending in ended], helper.poll(), leftovers._process.poll())
 helper.kill()
+leftovers.finish(0)
 runner.close(0)
 """
     done = subprocess.run(
@@ -226,7 +230,7 @@ runner.close(0)
         text=True,
         check=True,
     )
-    assert done.stdout == "[('a.1', 'lost', None), ('b.1', 'exited', 3)] None\n"
+    assert done.stdout == "[('a.1', 'lost', None), ('b.1', 'exited', 3)] None None\n"
 
 
 def test_a_lost_supervisor_of_an_embedded_worker_is_cleaned_up_by_environment(bench: Bench) -> None:
