@@ -60,6 +60,7 @@ def play(lab: Lab, fault: Fault, evidence: Path, tasks: int = TASKS) -> Cell:
     plain = fault.name == "plain"
     workload = short(tasks) if plain else fault.workload()
     seen: Ledger | None = None
+    kernels: dict[str, str] = {}
     try:
         if fault.cloned:
             lab.clone(fault.cloned, boot=fault.resumed)
@@ -73,6 +74,7 @@ def play(lab: Lab, fault: Fault, evidence: Path, tasks: int = TASKS) -> Cell:
         _wait(pool, workload, began + bound_s - time.monotonic())
     except (Failed, Unproven, TimeoutError, RuntimeError, OSError, ValueError) as error:
         cell.verdict.problems.append(f"{type(error).__name__}: {error}")
+        kernels = _kernels(pool)
     try:
         problems = cell.verdict.problems
         problems += _audit(pool)
@@ -86,7 +88,7 @@ def play(lab: Lab, fault: Fault, evidence: Path, tasks: int = TASKS) -> Cell:
     cell.seconds = time.monotonic() - began
     if not cell.passed:
         cell.evidence = str(evidence / f"{cell.protocol}-{cell.fault}")
-        _keep(pool, cell, seen, Path(cell.evidence))
+        _keep(pool, cell, seen, kernels, Path(cell.evidence))
     pool.clean()
     return cell
 
@@ -146,12 +148,23 @@ def _gather(pool: Pool, workload: Workload) -> Ledger:
     )
 
 
-def _keep(pool: Pool, cell: Cell, seen: Ledger | None, folder: Path) -> None:
-    """Keep what tells why: the verdict, what the ledger was, what the nodes said, and all journals."""
+def _kernels(pool: Pool) -> dict[str, str]:
+    """While nodes may still wait for what went wrong: where, for each guest that answers."""
+    told = {}
+    for guest in pool.guests:
+        with contextlib.suppress(Failed, TimeoutError, OSError):
+            told[guest] = pool.kernel(guest)
+    return told
+
+
+def _keep(pool: Pool, cell: Cell, seen: Ledger | None, kernels: dict[str, str], folder: Path) -> None:
+    """Keep what tells why: the verdict, what the ledger was, what nodes and kernels said, and all journals."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cell.json").write_text(json.dumps(cell.plain(), indent=1))
     if seen is not None:
         (folder / "ledger.json").write_text(json.dumps(asdict(seen), indent=1, default=sorted))
+    for guest, told in kernels.items():
+        (folder / f"{guest}-kernel.txt").write_text(told)
     for guest in pool.guests:
         for role in ("master", "worker"):
             with contextlib.suppress(Failed, OSError):

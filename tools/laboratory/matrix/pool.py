@@ -195,6 +195,15 @@ class Pool:
         """What a node there said."""
         return self.lab.on(laptop).shell(f"cat /run/{role}.log 2>/dev/null || true")
 
+    def kernel(self, guest: str) -> str:
+        """What its kernel said last, knows of SMB, and in which of its calls each thread of a node waits."""
+        mine = " ".join(str(pid) for (name, _), pid in self.pids.items() if name == guest)
+        return self.lab.on(guest).shell(
+            "dmesg | tail -n 60; cat /proc/fs/cifs/DebugData 2>/dev/null;"
+            f"for pid in {mine}; do for thread in /proc/$pid/task/*; do"
+            " echo $thread; cat $thread/comm $thread/wchan $thread/stack 2>/dev/null; echo; done; done; true"
+        )
+
     def stop_all(self) -> None:
         """SIGTERM to all, and wait until they have left; what does not leave is killed, and that is an error.
 
