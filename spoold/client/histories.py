@@ -62,7 +62,7 @@ class Histories:
         run = _run_in(beat.running if beat is not None else (), located)
         if run is None:
             return Attempt(located.attempt, located.node, RUNNING, model=model)
-        figures, _ = figures_in(run.progress)
+        figures = figures_in(run.progress)
         return Attempt(
             located.attempt,
             located.node,

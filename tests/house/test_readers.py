@@ -40,7 +40,7 @@ from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings, toml_table
 from spoold.rules.attempts.accounts import plus, spent_by, total_of
 from spoold.rules.attempts.durations import Estimates
-from spoold.rules.attempts.figures import figures_in, filled, overspent
+from spoold.rules.attempts.figures import PROGRESS, faults_in, figures_in, filled, overspent
 from spoold.rules.attempts.quota import Quota
 from spoold.rules.cluster.tempo import Tally
 from spoold.rules.locks.touched import touched_in
@@ -286,11 +286,13 @@ def _written(data: bytes) -> Any:
     assert beats[0] == beats[1].model_copy()
     assert codec.load_beat(codec.dump(beats[0]), BeatName("w", 1)).running[0].id == "a"
     value = codec.load(data, FILE)
-    figures, _ = figures_in(value)
+    figures = figures_in(value)
+    faults = [*map(str, faults_in(value, FILE)), *map(str, faults_in(said, FILE, PROGRESS))]
     quota = figures.quota.moment(0.0, BUDGETED.limits.get("api") or _LIMIT) if isinstance(figures.quota, Quota) else 0
     return (
         said,
         value,
+        faults,
         quota,
         filled(figures, said),
         overspent({"cost_usd": 1, "tokens": 1}, said),

@@ -139,8 +139,25 @@ def test_a_cost_that_is_no_amount_is_unknown_and_told(name: str, count: str) -> 
     bench.put("result.json", f'{{"{name}": {count}, "answer": 1}}'.encode())
     result = bench.end()
     assert (result["status"], result["error"], result[name]) == ("success", None, None)
-    assert f"has a {name} that is no number from 0 to 1,000,000,000,000" in result["output_problem"]
+    assert f"{name}: is {json.loads(count)!r}, which is no number from 0 to" in result["output_problem"]
     assert (result["output"]["answer"], result["output_format"]) == (1, None)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 75])
+def test_every_wrong_field_of_a_result_is_named_in_its_record(exit_code: int) -> None:
+    """Names-b: a wrong backoff, quota or list of files, and a wrong cost in the progress, were dropped in silence."""
+    bench = Bench()
+    wrong = {"retry_after_s": "soon", "quota": {"limit": 7}, "changed_files": [3, "a.py"], "cost_usd": 2}
+    bench.put("result.json", json.dumps(wrong).encode())
+    bench.put("progress.json", b'{"tokens_used": -5, "cost_usd": "never asked", "served": "yes"}')
+    result = bench.end(exit_code=exit_code)
+    for field in ("retry_after_s", "quota", "changed_files[0]"):
+        assert f"SPOOL_RESULT_FILE: {field}: is " in result["output_problem"], field
+    for field in ("tokens_used: is -5", "served: is 'yes'"):
+        assert f"SPOOL_PROGRESS_FILE: {field}" in result["output_problem"], field
+    assert "never asked" not in result["output_problem"]
+    assert result["output_problem"].count(" Fix: ") == 5
+    assert (result["cost_usd"], result["changed_files"], result["output"]) == (2, ["a.py"], wrong)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _run(worker: str, task: dict[str, Any], cards: Mapping[str, Card], quiet: Ma
     task_id, attempt = str(task.get("id", "")), task.get("attempt")
     attempt = attempt if isinstance(attempt, int) else 0
     card, progress = cards.get(key(task_id)), task.get("progress")
-    figures, _ = figures_in(progress)
+    figures = figures_in(progress)
     here = card is not None and card.state == State.CLAIMED and card.attempt == attempt
     since = moment(str(task.get("since") or ""))
     return Run(

@@ -22,6 +22,7 @@ from spoold.rules.attempts.outcome import Outcome
 UNSAID_S = 60.0
 # For how long (s) at least: a report that names the past would let one task after the other try without a pause.
 LEAST_S = 1.0
+FORM = '{"quota": {"limit": NAME, "retry_after_s": SECONDS}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def quota_in(result: Any) -> Quota | str | None:
     if said is None:
         return None
     if not isinstance(said, dict) or not isinstance(said.get("limit"), str):
-        return 'its quota names no limit; write {"quota": {"limit": NAME, "retry_after_s": SECONDS}}'
+        return f"its quota names no limit; write {FORM}"
     try:
         limit = as_word(said["limit"])
     except WrongValue:

@@ -1,11 +1,12 @@
 """The files that attempts say they changed, and which of them ran at the same time.
 
-Law: a remark for people: it decides nothing. What is not understood counts as nothing changed.
+Law: a remark for people: it decides nothing. What is not understood counts as nothing changed, and `wrong_files` says
+what that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +32,31 @@ def files_in(said: Any) -> tuple[str, ...]:
     if not isinstance(said, list):
         return ()
     texts = [text[:LENGTH_MAX] for text in said[:FILES_MAX] if isinstance(text, str)]
-    spelled = ("/".join(part for part in text.split("/") if part not in ("", ".")) for text in texts)
-    return tuple(dict.fromkeys(filter(None, spelled)))
+    return tuple(dict.fromkeys(filter(None, map(_spelled, texts))))
+
+
+def wrong_files(said: Any) -> Iterator[tuple[int | None, str, str]]:
+    """What `files_in` does not take as it stands: where in the list (None: the list itself), why, and the fix. Of
+    several places with one fault the first.
+    """
+    if not isinstance(said, list):
+        yield None, "which is no list, so it counts as empty.", 'write a list of paths, such as ["src/a.py"].'
+        return
+    counted = said[:FILES_MAX]
+    wrong = [at for at, one in enumerate(counted) if not isinstance(one, str) or not _spelled(one)]
+    if wrong:
+        more = f" So are {len(wrong) - 1:,} others." if wrong[1:] else ""
+        yield wrong[0], f"which names no file, and is passed over.{more}", "write each path as a text, in quotes."
+    long = [at for at, one in enumerate(counted) if isinstance(one, str) and len(one) > LENGTH_MAX]
+    if long:
+        yield long[0], f"of which only the first {LENGTH_MAX} characters count.", "name a directory above it."
+    if len(said) > FILES_MAX:
+        yield None, f"of which only the first {FILES_MAX:,} of {len(said):,} count.", "name directories instead."
+
+
+def _spelled(path: str) -> str:
+    """A path in its one spelling; '' where it names none."""
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 def touched_in(event: Any) -> Touched | None:

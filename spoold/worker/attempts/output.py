@@ -1,7 +1,7 @@
 """The output of an attempt: the value that its call returned, its result file, or else its printed text.
 
 Law: what an attempt wrote never changes how it ended, and is kept. A result file that is no JSON becomes output as
-text, and its record says what was wrong.
+text. The record says what was wrong with the file, and with each field that does not count as it stands there.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from typing import Any
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.result import TEXT
-from spoold.rules.attempts.figures import NONE, Figures, figures_in, filled
+from spoold.rules.attempts.figures import COUNTS, NONE, PROGRESS, Figures, faults_in, figures_in, filled
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.reporting import progress_of
 
 RESULT_MAX = 4 << 20
-_FILE = "SPOOL_RESULT_FILE"
+_FILE, _PROGRESS = "SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE"
 _SMALLER = "write large results into a file of their own, and its path into this one."
-_NUMBER = "write the number without quotes, or leave it out."
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """The output and the figures beside it. format: TEXT where the result file is no JSON; problem: what is wrong
-    with the file, and the fix. None where nothing is.
+    with the file or its fields, and the fix. None where nothing is.
     """
 
     value: Any
@@ -44,9 +43,18 @@ def output_of(attempt: Attempt, scratch: Scratch) -> Output:
     output = _output_of(attempt, scratch)
     if attempt.ending is None:
         return output
-    if None not in (output.figures.tokens_used, output.figures.cost_usd):
-        return output
-    return replace(output, figures=filled(output.figures, progress_of(scratch, attempt.key)))
+    lacks = {name for name in COUNTS if getattr(output.figures, name) is None}
+    said = progress_of(scratch, attempt.key)
+    problem = _told(attempt, faults_in(said, _PROGRESS, tuple(n for n in PROGRESS if n in lacks or n not in COUNTS)))
+    return replace(
+        output,
+        figures=filled(output.figures, said) if lacks else output.figures,
+        problem=" ".join(filter(None, (output.problem, problem))) or None,
+    )
+
+
+def _told(attempt: Attempt, faults: list[BadFile]) -> str | None:
+    return attempt.redacting.value(" ".join(map(str, faults))) if faults else None
 
 
 def _output_of(attempt: Attempt, scratch: Scratch) -> Output:
@@ -72,5 +80,4 @@ def _output_of(attempt: Attempt, scratch: Scratch) -> Output:
         text = data[:RESULT_MAX].decode(errors="replace")
         masked = attempt.redacting.value
         return Output(masked(text), format=TEXT, problem=masked(str(error)))
-    figures, wrong = figures_in(value)
-    return Output(value, figures, problem=f"{_FILE} {wrong}. Fix: {_NUMBER}" if wrong else None)
+    return Output(value, figures_in(value), problem=_told(attempt, faults_in(value, _FILE)))
