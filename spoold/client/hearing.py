@@ -21,7 +21,7 @@ from spoold.rules.attempts.accounts import BEAT_EVERY
 from spoold.rules.cluster.clocks import EQUAL_S
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.store import beats
-from spoold.store.clocks import by_host
+from spoold.store.clocks import by_host, machine
 from spoold.store.presence import known_gone, runs_here
 from spoold.store.store import Store
 from spoold.system.clock import Clock
@@ -74,7 +74,7 @@ def _silences(store: Store, host: Host, clock: Clock, nodes: dict[str, Heartbeat
             stamp = moment(beat.at)
             if stamp is None:
                 continue
-            ages[node] = clock.wall() - mine_s - (stamp - ahead.get(beat.host.hostname, 0.0))
+            ages[node] = clock.wall() - mine_s - (stamp - ahead.get(machine(beat), 0.0))
     lease_s = store.settings.heartbeat.lease_s
     old = {node: age for node, age in ages.items() if age > lease_s + EQUAL_S}
     names = beats.list_beats(store.fs) if old else {}

@@ -42,7 +42,7 @@ from spoold.rules.locks.seen import book_seen
 from spoold.rules.scheduling.breakers import breakers_of
 from spoold.rules.scheduling.resources import capacities
 from spoold.store import answers, beats, control, snapshots
-from spoold.store.clocks import by_host
+from spoold.store.clocks import by_host, machine
 from spoold.store.locate import Located
 from spoold.store.store import Store
 from spoold.system.host import SystemHost
@@ -208,7 +208,7 @@ class _Listing:
     def _ahead(self, node: str) -> float:
         """Return how far (s) the clock of this node's machine is ahead of ours; 0 where that is unknown."""
         beat = self._beats.get(node)
-        theirs = self._clocks.get(beat.host.hostname, 0.0) if beat is not None else 0.0
+        theirs = self._clocks.get(machine(beat), 0.0) if beat is not None else 0.0
         return theirs - self._clocks.get(self._hostname, 0.0)
 
     def _running(self, located: Located) -> Running | None:

@@ -22,7 +22,7 @@ from spoold.protocol.stamps import moment
 from spoold.rules.cluster.clocks import agreed, is_fresh
 from spoold.rules.share.disk import is_warning
 from spoold.store import beats, snapshots
-from spoold.store.clocks import by_host
+from spoold.store.clocks import by_host, machine
 from spoold.store.leader_token import read_lease
 from spoold.store.obstacles import obstacles
 from spoold.store.presence import SAY_AGAIN, known_gone, runs_here
@@ -214,7 +214,7 @@ def _is_fresh(
 ) -> bool:
     """Return whether a stamp is fresh. Clocks that are known to be wrong are corrected."""
     ahead = by_host(nodes.values())
-    theirs, mine = by.host.hostname if by is not None else "", host.identity().hostname
+    theirs, mine = machine(by) if by is not None else "", host.identity().hostname
     age_s = _age_s(stamp, clock)
     return is_fresh(age_s, theirs_s=ahead.get(theirs, 0.0), mine_s=ahead.get(mine, 0.0), patience_s=patience_s)
 

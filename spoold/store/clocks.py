@@ -98,6 +98,11 @@ class CommonClock:
         self._right = clocks.agreed(sorted(ahead))
 
 
+def machine(beat: Heartbeat) -> str:
+    """The name of a node's machine, as `by_host` has it."""
+    return clocks.machine(beat.host.hostname, beat.node)
+
+
 def by_host(beats: Iterable[Heartbeat]) -> Mapping[str, float]:
     """How far the clock of each machine is ahead of the server's, as its nodes report."""
-    return {beat.host.hostname: beat.clock_ahead_s for beat in beats if beat.clock_ahead_s is not None}
+    return {machine(beat): beat.clock_ahead_s for beat in beats if beat.clock_ahead_s is not None}

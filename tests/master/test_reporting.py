@@ -5,6 +5,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from spoold.master.outlook import LANES_NAMED
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import snapshots
@@ -269,3 +271,19 @@ def test_of_many_lanes_that_nobody_serves_the_first_are_named_and_the_rest_count
     told = [line for line in snapshot(made).warnings if "no worker can run" in line]
     assert len(told) == LANES_NAMED + 1
     assert told[-1] == "no worker can run 2 tasks in 2 more lanes"
+
+
+@pytest.mark.parametrize("host", [None, {}, {"hostname": ""}, {"hostname": " \n"}, {"machine_id": "m"}])
+def test_a_wrong_clock_of_a_node_that_names_no_host_is_told_by_the_nodes_name(host: dict[str, str] | None) -> None:
+    """Names-d: the warning was of the clock of nobody, and of two such nodes it told of one."""
+    made = Cluster()
+    made.master("m1")
+    for node, ahead_s in (("x1", -1e11), ("x2", 3600)):
+        beat = {"role": "worker", "clock_ahead_s": ahead_s, **({} if host is None else {"host": host})}
+        made.fs.write(f"heartbeats/{node}.1.json", json.dumps(beat).encode(), durable=False)
+    made.advance(10)
+    told = [line for line in snapshot(made).warnings if line.startswith("the clock of")]
+    assert [line.split(";")[0] for line in told] == [
+        "the clock of x1 is 100,000,000,000 s behind the other machines'",
+        "the clock of x2 is 3,600 s ahead of the other machines'",
+    ]

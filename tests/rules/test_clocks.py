@@ -1,8 +1,10 @@
 """The clock that most share is right; the server's where none has more."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from spoold.rules.cluster.clocks import agreed, correction, is_fresh, warnings
+from spoold.rules.cluster.clocks import NAME_MAX, agreed, correction, is_fresh, machine, warnings
 
 HOUR = 3600.0
 
@@ -56,3 +58,14 @@ def test_a_wrong_server_is_named_too() -> None:
     first, second = warnings({"a": HOUR, "b": HOUR, "c": 0.0})[0:1] + warnings({"a": HOUR, "b": HOUR})[-1:]
     assert first.startswith("the clock of a is")  # two against two
     assert second.startswith("the file server's clock is 3,600 s behind the other machines'")
+
+
+@given(st.text() | st.text("\n\t \0\x1b\u2028x", max_size=5) | st.just("x" * 3000), st.floats(-1e11, 1e11))
+def test_whatever_a_node_calls_its_host_a_warning_names_a_machine_in_one_line(hostname: str, ahead: float) -> None:
+    name = machine(hostname, "w-1")
+    assert name.strip()
+    assert name.isprintable()
+    assert len(name) <= NAME_MAX
+    for told in warnings({name: ahead}):
+        assert told.startswith(f"the clock of {name} is ")
+        assert f" On {name}, set it" in told

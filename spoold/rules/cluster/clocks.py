@@ -12,7 +12,16 @@ from collections.abc import Mapping, Sequence
 
 # Clocks that differ by less than this count as equal.
 EQUAL_S = 2.0
+# So many characters of a host name are shown; Linux has no longer ones.
+NAME_MAX = 64
 _FIX = "set it by NTP (`timedatectl set-ntp true`, or chrony)"
+
+
+def machine(hostname: str, node: str) -> str:
+    """The name of a machine, for people and to tell clocks apart: never empty, and in one line. node: a node on it,
+    which is a machine by itself if it names no host: another's clock is not its clock.
+    """
+    return "".join(filter(str.isprintable, hostname)).strip()[:NAME_MAX] or node
 
 
 def agreed(ahead: Sequence[float]) -> float:

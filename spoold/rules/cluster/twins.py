@@ -15,6 +15,7 @@ from itertools import combinations
 from spoold.protocol.amount import some
 from spoold.protocol.heartbeat import Heartbeat, HostId
 from spoold.protocol.names import is_marked, unmarked
+from spoold.rules.cluster.clocks import machine
 
 MEND = (
     "On all of them but one, run `rm /etc/machine-id; systemd-machine-id-setup`, give it a host name of its own "
@@ -99,7 +100,8 @@ def are_twins(one: HostId, other: HostId) -> bool:
 
 def warning(hostname: str, nodes: list[str]) -> str:
     """Return the warning about machines of one host name, with the fix. nodes: those that run on them."""
+    called = machine(hostname, "(no host name)")
     return (
-        f"several machines called {hostname} have one machine id, as clones of one disk or memory image do. They run "
+        f"several machines called {called} have one machine id, as clones of one disk or memory image do. They run "
         f"{some(nodes)}, whose tasks run as on other nodes. {MEND}"
     )
