@@ -1,4 +1,4 @@
-"""Files among the tasks whose names are no task's: they are ignored, with a warning.
+"""Files among the tasks and the requests whose names are of neither: they are ignored, with a warning.
 
 Law: the name alone decides: such a file is never opened and never moved. A warning stands for as long as the last
 listing shows the file.
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from spoold.protocol import layout, misnamed
 from spoold.protocol.amount import amount
+from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import State
 from spoold.protocol.misnamed import fault
 
@@ -25,11 +27,16 @@ class Misnamed:
 
     def see(self, state: State, directory: str, names: Collection[str]) -> None:
         """Note the names in a listed directory that did not parse."""
-        if not names:
-            self.found.pop(directory, None)
-            return
-        faults = {name: fault(state, name) for name in sorted(names)}
-        self.found[directory] = [f"{directory}/{name} {why}" for name, why in faults.items() if why is not None]
+        self._note(directory, {name: fault(state, name) for name in sorted(names)})
+
+    def see_requests(self, names: Collection[str]) -> None:
+        """Note the names in control/ that did not parse."""
+        self._note(layout.CONTROL, {name: misnamed.of_request(name) for name in sorted(names)})
+
+    def _note(self, directory: str, faults: dict[str, str | None]) -> None:
+        self.found.pop(directory, None)
+        if told := [f"{directory}/{legible(name)} {why}" for name, why in faults.items() if why is not None]:
+            self.found[directory] = told
 
     def see_waiting(self, directory: str, lanes: Iterable[tuple[str, str]]) -> None:
         """Note lane and name of each file that did not parse in a listing of all of waiting/."""

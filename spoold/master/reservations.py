@@ -4,7 +4,7 @@ A reservation holds its locks from the moment in which the leader sees it: nothi
 is granted once no task and no older reservation that conflicts with it is left.
 
 Law: a reservation ends with its file: at its end, by a release, or with the attempt that made it. One that was not
-read yet holds everything; one that is none is removed, and the journal says why.
+read yet holds everything; one that is none is removed, and the journal and the status say why.
 May touch: the content of reservations in control/.
 """
 
@@ -49,7 +49,7 @@ class Reservations:
         for name, request in desk.some([one for one in listed.items() if one[0] not in reserved], "reservations"):
             with desk.faults.handling("reservation", request.encode()) as handling:
                 self._read(desk, name, request)
-            if handling.fault is not None:
+            if handling.fault is not None:  # the status names it with all faults
                 self._refuse(desk, name, request, handling.fault.cause)
         for name in desk.backlog.locks.book.grant():
             desk.journal.note("RESERVED", name=name.removeprefix("+"), locks=reserved[name].demand.told())
@@ -83,15 +83,15 @@ class Reservations:
         except FileNotFoundError:
             return  # it was released, and is listed a little longer
         except BadFile as error:
-            self._refuse(desk, name, request, f"{error}")
+            self._refuse_and_warn(desk, name, request, error)
             return
         except OSError as error:
             if not concerns_one_file(error):
                 raise
             desk.report.notice(f"{control.path(request)}: {error.strerror}; {FIX.format(readable_again(error))}")
             return
-        if not (body.until and (body.write or body.read)):
-            self._refuse(desk, name, request, "it names no end (until), or no pattern (write, read)")
+        if (lack := _lacks(request, body)) is not None:
+            self._refuse_and_warn(desk, name, request, lack)
             return
         latest = desk.step.now.wall + desk.store.settings.locks.max_reserve_s
         book = desk.backlog.locks.book
@@ -100,10 +100,26 @@ class Reservations:
         if book.overtakes(name):
             self._refuse(desk, name, request, "a later one that conflicts with it was granted already: reserve again")
 
+    def _refuse_and_warn(self, desk: Desk, name: str, request: Request, fault: BadFile) -> None:
+        self._refuse(desk, name, request, f"{fault}")
+        desk.report.refuse(
+            f"{fault.told()} It holds nothing, and was removed. Fix: {fault.mend}", desk.step.now.monotonic
+        )
+
     def _refuse(self, desk: Desk, name: str, request: Request, why: str) -> None:
         """Let a file that is no reservation hold nothing."""
         self.wrong[request] = why
         desk.backlog.locks.book.reserved[name] = Reserved(NO_LOCKS, 0.0, over=True)
+
+
+def _lacks(request: Request, body: RequestBody) -> BadFile | None:
+    """What a reservation does not say, and has to."""
+    path = control.path(request)
+    if body.until is None:
+        return BadFile(path, "until", "is missing, so it would never end.", "write a time in RFC 3339, with a zone.")
+    if not body.write and not body.read:
+        return BadFile(path, "write", "is missing, and so is read.", 'write patterns, such as "write": ["src/"].')
+    return None
 
 
 def standing(requests: Iterable[Request]) -> dict[str, Request]:

@@ -128,9 +128,10 @@ class View:
             self._refresh_ended(fs, found)
             self._release()
         if wanted.requests:
-            requests = control.list_requests(fs)
+            requests, others = control.list_control(fs)
             found.changes.any |= requests != self.requests
             self.see_requests(requests)
+            self.misnamed.see_requests(others)
         if wanted.beats:
             nodes = beats.list_standing(fs)
             found.changes.any |= nodes.keys() != self.beats.keys()

@@ -1,17 +1,21 @@
-"""Why a file that looks like a task's is not one: readers pass over names that do not parse for ever, so a report
-must say what is wrong with them.
+"""Why a file that looks like a task, a request or a change of settings is none: readers pass over names that do not
+parse for ever, so a report must say what is wrong with them.
 
 Law: a name that parses has no fault here, and one that does not always has one. Files of other programs (hidden, or
-with another ending) have none: they belong to people.
+with another ending) have none: they belong to people. In control/ only hidden ones belong to them: all that people
+put there is meant as a request.
 """
 
 from __future__ import annotations
 
 import re
 
+from spoold.protocol.change import parse_change
+from spoold.protocol.errors import nearest
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import ID, NODE, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import ID, NODE, is_id, parse_ended, parse_returned, parse_task
 from spoold.protocol.order import ORDER
+from spoold.protocol.request import EVERYTHING, Verb, parse_request
 
 _SEE = "see Names in spool_layout.md"
 _COUNTS = re.compile(r"a(\d+)f(\d+)c(\d+)(?:r(\d+))?(d?)")
@@ -27,6 +31,33 @@ def fault(state: State, name: str) -> str | None:
     if state is State.RETURNED:
         return None if parse_returned(name) else _of_task(name, returned=True)
     return None if parse_task(name) else _of_task(name, returned=False)
+
+
+def of_request(name: str) -> str | None:
+    """What is wrong with a name in control/; None if it parses, and for hidden files."""
+    if name.startswith(".") or parse_request(name):
+        return None
+    form = f"is not VERB.TARGET.UNIQUE.json ({_SEE})"
+    verb, _, rest = name.partition(".")
+    target, _, unique = rest.removesuffix(".json").rpartition(".")
+    if verb not in [*Verb]:
+        meant = nearest(verb, Verb) if rest else ""
+        return f"has the verb {verb!r}: write {meant} if you meant that" if meant else form
+    if not name.endswith(".json") or not target:
+        return form
+    if not re.fullmatch(r"[a-z0-9-]{1,40}", unique):
+        return f"has {unique!r} as UNIQUE: write 1 to 40 characters of a-z, 0-9 and -"
+    if target == EVERYTHING:
+        return f"has the target {target!r}: {verb} names one (see Requests in spool_layout.md)"
+    why = f"{verb} is for the whole spool alone: write {EVERYTHING}" if is_id(target) else f"it is not an id ({_SEE})"
+    return f"has the target {target!r}: {why}"
+
+
+def of_change(name: str) -> str | None:
+    """What is wrong with a name in settings/; None if it parses, and for other programs' files."""
+    if name.startswith(".") or not name.endswith(".json") or parse_change(name):
+        return None
+    return f"is not NUMBER.NODE.json ({_SEE})"
 
 
 def _of_task(name: str, *, returned: bool) -> str:

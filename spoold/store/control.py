@@ -51,8 +51,14 @@ def post(
 
 def list_requests(fs: FileSystem) -> list[Request]:
     """All requests that stand, in a settled order. Errors: OSError."""
-    parsed = (parse_request(name) for name in sorted(names_unless_blocked(fs, layout.CONTROL)))
-    return [request for request in parsed if request is not None]
+    return list_control(fs)[0]
+
+
+def list_control(fs: FileSystem) -> tuple[list[Request], list[str]]:
+    """All requests that stand, in a settled order, and the names there that are none. Errors: OSError."""
+    parsed = {name: parse_request(name) for name in sorted(names_unless_blocked(fs, layout.CONTROL))}
+    requests = [request for request in parsed.values() if request is not None]
+    return requests, [name for name, request in parsed.items() if request is None]
 
 
 def path(request: Request) -> str:

@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from spoold.protocol import layout
-from spoold.protocol.errors import BadFile, Unavailable
+from spoold.protocol.errors import BadFile, Unavailable, legible
 from spoold.store import absence
 from spoold.store.absence import names_in
-from spoold.store.obstacles import barriers, obstacle
+from spoold.store.obstacles import barriers, named, obstacle
 from spoold.store.regular import Unreadable, regular
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # So many files count, the first ones; and so many bytes of each.
 FILES_MAX, BYTES_MAX = 1000, 64 << 10
+PASSED_OVER = "it is passed over: rename it, or move it away"
 FOLD = f"Write what the changes say into {layout.SETTINGS}, remove them, and restart every node"
 
 
@@ -70,6 +71,7 @@ class Revisions:
     def look(self) -> None:
         """List settings/, and go by what is there from now on. Errors: OSError; then everything stays as it was."""
         from spoold.protocol.change import parse_change
+        from spoold.protocol.misnamed import of_change
 
         blocked: set[str] = set()
         listed = names_in(self._fs, layout.CHANGES, blocked)
@@ -79,7 +81,8 @@ class Revisions:
             self._current = self._current or self._base()
             return
         names = sorted(name for name in map(parse_change, listed) if name is not None)
-        warnings = []
+        strange = ((layout.join(layout.CHANGES, legible(name)), of_change(name)) for name in sorted(listed))
+        warnings = named([f"{path} {why}; {PASSED_OVER}" for path, why in strange if why], "files with a wrong name")
         if len(names) > FILES_MAX:
             first = layout.join(layout.CHANGES, names[FILES_MAX].encode())
             warnings.append(f"{first} and what follows it does not count, as more than {FILES_MAX:,} files. {FOLD}")

@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 
 from spoold.protocol.event import Event
+from spoold.store import snapshots
 from spoold.store.journal import Reader
 from tests.support.cluster import Cluster
 
@@ -346,13 +347,38 @@ def test_an_undrain_lifts_a_drain_of_the_same_worker_however_it_was_named(
     assert len([name for name in made.fs.list("control") if name.startswith("drain.")]) == left
 
 
-def test_foreign_files_in_control_are_left_alone() -> None:
+def warnings(made: Cluster) -> tuple[str, ...]:
+    """The warnings in the newest snapshot."""
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    return found[1].warnings
+
+
+def test_foreign_files_in_control_are_left_alone_and_named() -> None:
+    """Names-c: only fsck named them, so a request with a slip in its name was never answered."""
     made = cluster("a")
-    for name in ("notes.txt", "cancel.json", "explode.a.1.json", "cancel.a.b.UPPER.json"):
+    names = ("notes.txt", "cancel.json", "explode.a.1.json", "cancel.a.b.UPPER.json")
+    for name in (*names, ".nfs0001"):
         made.fs.write(f"control/{name}", b"", durable=False)
     made.advance(30)
-    assert len(made.fs.list("control")) == 4
+    assert len(made.fs.list("control")) == 5
     assert made.state("a") == "claimed"
+    told = [line for line in warnings(made) if line.startswith("control/")]
+    assert [line.split()[0] for line in told] == sorted(f"control/{name}" for name in names)
+    assert all(line.endswith("; it is passed over: rename it, or move it away") for line in told)
+    for name in names:
+        made.fs.unlink(f"control/{name}")
+    made.advance(30)
+    assert not [line for line in warnings(made) if line.startswith("control/")]
+
+
+def test_of_many_foreign_files_in_control_a_few_are_named_and_the_rest_counted() -> None:
+    made = cluster("a")
+    for number in range(1000):
+        made.fs.write(f"control/cancel.t{number}", b"", durable=False)
+    made.advance(10)
+    assert len([line for line in warnings(made) if line.startswith("control/")]) == 5
+    assert any(line.startswith("995 more files with a wrong name") for line in warnings(made))
 
 
 @pytest.mark.parametrize("config", [{"name": "laptop"}, {}], ids=["named", "called as its host"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from spoold.master.report import REFUSED_SHOWN_S
 from spoold.protocol import codec
 from spoold.protocol.names import parse_snapshot
 from spoold.store import snapshots
@@ -39,12 +40,23 @@ def standing(made: Cluster) -> set[str]:
     return {path.split("/")[1] for path in made.fs.files() if path.startswith("control/")}
 
 
-def held(made: Cluster) -> dict[str, Any]:
-    """The holders in the newest snapshot, by key."""
+def snapshot(made: Cluster) -> dict[str, Any]:
+    """The newest snapshot."""
     names = [name for path in made.fs.files() if (name := parse_snapshot(path.removeprefix("status/"))) is not None]
     newest = max(names, key=lambda name: (name.epoch, name.seq))
     seen = codec.load(made.fs.read(f"status/{newest.encode()}"), "")
-    return {row["key"]: row for row in seen["gates"].get("locks", {}).get("holders", [])}
+    assert isinstance(seen, dict)
+    return seen
+
+
+def held(made: Cluster) -> dict[str, Any]:
+    """The holders in the newest snapshot, by key."""
+    return {row["key"]: row for row in snapshot(made)["gates"].get("locks", {}).get("holders", [])}
+
+
+def warnings(made: Cluster) -> list[str]:
+    """The warnings in the newest snapshot."""
+    return list(snapshot(made)["warnings"])
 
 
 def told(made: Cluster, event: str) -> int:
@@ -152,15 +164,39 @@ def test_one_of_an_attempt_that_is_long_over_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"{", b"", b'{"write": ["x"]}', b'{"until": "2099-01-01T00:00:00Z"}', b'{"write": ["../x"]}']
+    ("content", "field"),
+    [
+        (b"{", ""),
+        (b"", ""),
+        (b'{"write": ["x"]}', "until: "),
+        (b'{"until": "2099-01-01T00:00:00Z"}', "write: "),
+        (b'{"until": "2099-01-01T00:00:00Z", "write": ["../x"]}', "write"),
+        (b'{"until": "tomorrow", "write": ["x"]}', "until: "),
+    ],
 )
-def test_a_file_that_is_no_reservation_is_removed_and_holds_nothing(content: bytes) -> None:
+def test_a_file_that_is_no_reservation_is_removed_holds_nothing_and_is_named(content: bytes, field: str) -> None:
+    """Names-c: the file was gone, and only the journal of the leader said why."""
     made = led()
     made.fs.write("control/reserve.+all.r1.json", content, durable=False)
     submit(made, "a", "x")
     made.advance(3)
     assert running(made) == {"a"}
     assert (standing(made), told(made, "IGNORED")) == (set(), 1)
+    (warning,) = warnings(made)
+    assert warning.startswith(f"control/reserve.+all.r1.json: {field}")
+    assert " It holds nothing, and was removed. Fix: " in warning
+    made.advance(REFUSED_SHOWN_S + 60)
+    assert warnings(made) == []
+
+
+def test_of_many_files_that_are_no_reservations_a_few_are_named_and_the_rest_counted() -> None:
+    made = led()
+    for number in range(50):
+        made.fs.write(f"control/reserve.+all.r{number}.json", b"{", durable=False)
+    made.advance(10)
+    assert standing(made) == set()
+    assert len(warnings(made)) == 6
+    assert warnings(made)[-1] == "requests that were refused, and that are not named here: 45"
 
 
 def test_one_that_cannot_be_read_just_now_holds_everything() -> None:

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spoold.protocol.change import parse_change
 from spoold.protocol.lifecycle import State
-from spoold.protocol.misnamed import fault
+from spoold.protocol.misnamed import fault, of_change, of_request
 from spoold.protocol.names import parse_ended, parse_returned, parse_task
+from spoold.protocol.request import Verb, parse_request
 
 GOOD = "4990.hff58yhhc0-3.build.a2f1c0r1500d.json"
 BACK = "4990.hff58yhhc0-3.build.a2f1c0r789.laptop1-7f3a.json"
@@ -70,3 +72,42 @@ def test_a_name_parses_or_has_a_fault(stem: str) -> None:
     assert (fault(State.READY, name) is None) == (parse_task(name) is not None)
     assert (fault(State.RETURNED, name) is None) == (parse_returned(name) is not None)
     assert (fault(State.FAILED, name) is None) == (parse_ended(name) is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("notes.txt", "is not VERB.TARGET.UNIQUE.json"),
+        ("cancel", "is not VERB.TARGET.UNIQUE.json"),
+        ("cancel.a.1", "is not VERB.TARGET.UNIQUE.json"),
+        ("cancel.a.json", "is not VERB.TARGET.UNIQUE.json"),
+        ("explode.a.1.json", "is not VERB.TARGET.UNIQUE.json"),
+        ("cancle.a.1.json", "has the verb 'cancle': write cancel if you meant that"),
+        ("CANCEL.a.1.json", "has the verb 'CANCEL': write cancel if you meant that"),
+        ("cancel.a.UPPER.json", "has 'UPPER' as UNIQUE: write 1 to 40 characters of a-z, 0-9 and -"),
+        ("cancel.+all.1.json", "has the target '+all': cancel names one"),
+        ("halt.a.1.json", "has the target 'a': halt is for the whole spool alone: write +all"),
+        ("cancel.-a.1.json", "has the target '-a': it is not an id"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said(name: str, words: str) -> None:
+    found = of_request(name)
+    assert found is not None
+    assert words in found
+
+
+@given(
+    st.sampled_from([*Verb, "x", "Cancel", ""]),
+    st.sampled_from(["a", "+all", "-", "", "a.b"]) | st.text(max_size=5),
+    st.sampled_from(["1", "UP", "", "a_b", "x" * 41]) | st.text(max_size=5),
+    st.sampled_from([".json", "", ".JSON", ".json.tmp"]),
+)
+def test_a_name_in_control_is_a_request_or_has_a_fault(verb: str, target: str, unique: str, end: str) -> None:
+    name = f"{verb}.{target}.{unique}{end}"
+    assert (of_request(name) is None) == (parse_request(name) is not None or name.startswith("."))
+
+
+@given(st.from_regex(r"[0-9]{0,10}\.?[a-zA-Z_-]{0,41}(\.json)?", fullmatch=True))
+def test_a_name_in_settings_is_a_change_or_has_a_fault_or_is_a_strangers(name: str) -> None:
+    strange = name.startswith(".") or not name.endswith(".json")
+    assert (of_change(name) is None) == (parse_change(name) is not None or strange)

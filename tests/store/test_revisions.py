@@ -258,3 +258,22 @@ def test_so_many_files_count_and_no_more(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "settings/3.a.json and what follows it does not count" in spool.store.revisions.warnings[0]
     with pytest.raises(Unavailable, match="no more count"):
         publish_change(spool.store, limited(4))
+
+
+def test_a_name_that_is_no_changes_is_named_and_of_many_a_few() -> None:
+    """Names-c: such a file was passed over without a word, and its author believed that it counts."""
+    spool = Spool()
+    spool.put("1.w2.json", {"retry": {"max": 1}})
+    for name in ("mine.json", "02.w2.json", "3.W2.json", ".3.w2.json", "notes.txt"):
+        spool.put(name, {"retry": {"max": 2}})
+    spool.limit()
+    assert [line.split()[0] for line in spool.store.revisions.warnings] == [
+        "settings/02.w2.json", "settings/3.W2.json", "settings/mine.json",
+    ]  # fmt: skip
+    assert all("NUMBER.NODE.json" in line and "passed over" in line for line in spool.store.revisions.warnings)
+    assert spool.store.settings.retry.max == 1
+    for number in range(100):
+        spool.put(f"x{number}.json", {})
+    spool.limit()
+    assert len(spool.store.revisions.warnings) == 6
+    assert spool.store.revisions.warnings[-1] == "files with a wrong name, and that are not named here: 98"
