@@ -23,6 +23,7 @@ from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.names import key, slug
 from spoold.protocol.order import base36
+from spoold.store.obstacles import behind
 from spoold.store.store import Store, open_store
 from spoold.system import chance
 from spoold.system.clock import Clock, SystemClock
@@ -117,6 +118,8 @@ class Connection:
         except BrokenPipeError:
             raise  # no file system raises this; it is the program's own pipe
         except OSError as error:
+            if (found := behind(self.store.fs, error, self.directory)) is not None:
+                raise Unavailable(f"{self.directory}: {found}") from error
             where = f"{error.filename}: " if isinstance(error.filename, str) else ""
             raise Unavailable(f"{self.directory}: {where}{error.strerror or error}. {advice(error)}") from error
 

@@ -34,6 +34,20 @@ def obstacle(fs: FileSystem, path: str) -> str | None:
     return None
 
 
+def behind(fs: FileSystem, error: OSError, root: str) -> str | None:
+    """The obstacle that a failed call ran into; None if it ran into none. root: the names in the error begin with it.
+
+    A rename fails with both its names, and mostly the directory of the second one is in question: the first is a file
+    of the caller's own. Never raises OSError.
+    """
+    if not isinstance(error, NotADirectoryError):
+        return None
+    paths = [n.removeprefix(root).lstrip("/") for n in (error.filename2, error.filename) if isinstance(n, str)]
+    above = [path.rpartition("/")[0] for path in paths]
+    listed = paths if len(paths) == 1 else []
+    return next((found for path in (*above, *listed) if path and (found := obstacle(fs, path)) is not None), None)
+
+
 def obstacles(fs: FileSystem, directories: Iterable[str] = layout.TREE) -> list[str]:
     """The obstacles of several directories."""
     return [found for found in (obstacle(fs, directory) for directory in directories) if found is not None]

@@ -1,11 +1,13 @@
 """A shelf: below one directory of the spool a directory for each owner, and in it files that never change.
 
-Law: a file is published whole and never replaced. Where a spool of an earlier release lacks
-the shelf, nothing is on it.
+Law: a file is published whole and never replaced. Where a spool of an earlier release lacks the shelf, nothing is on
+it. A link in the place of a directory is an error, and no empty shelf.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,6 +17,7 @@ from pydantic import BaseModel
 from spoold.protocol import codec, layout
 from spoold.protocol.names import is_id, key
 from spoold.store import absence
+from spoold.store.obstacles import obstacle
 from spoold.store.regular import regular
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
@@ -54,9 +57,14 @@ class Shelf(Generic[N, C]):
         return sorted(name for name in absence.names_in(fs, self.room) if is_id(name))
 
     def names(self, fs: FileSystem, owner: str) -> list[N]:
-        """The names of an owner's files, in their order; none where there are none. Errors: OSError."""
+        """The names of an owner's files, in their order; none where there are none. Errors: OSError, also for a link
+        or a file in the place of a directory: what lies behind it is not what the owner has put there.
+        """
+        directory = self.directory(owner)
         try:
-            names = absence.names_in(fs, self.directory(owner))
+            names = absence.names_in(fs, directory)
+            if not names and obstacle(fs, directory) is not None:
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
         except FileNotFoundError:
             if absence.stands(fs, self.room):
                 raise
