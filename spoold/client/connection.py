@@ -21,7 +21,7 @@ from spoold.client import submission
 from spoold.client.location import spool_directory
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut, Unavailable
-from spoold.protocol.names import key, slug
+from spoold.protocol.names import Numbered, key, next_number, slug
 from spoold.protocol.order import base36
 from spoold.store.obstacles import behind
 from spoold.store.store import Store, open_store
@@ -50,11 +50,11 @@ class Numbers:
         self.giving = threading.Lock()
         self._given: dict[str, int] = {}
 
-    def above(self, directory: str, listed: Iterable[int]) -> int:
+    def above(self, directory: str, listed: Iterable[Numbered]) -> int:
         """Return a number above all that are listed there, and above all that were given there before. The caller
-        holds `giving` from its listing until it has published.
+        holds `giving` from its listing until it has published. Errors: BadFile for a file that leaves no room.
         """
-        self._given[directory] = max(*listed, self._given.get(directory, 0), 0) + 1
+        self._given[directory] = next_number(directory, listed, self._given.get(directory, 0))
         return self._given[directory]
 
 

@@ -69,7 +69,8 @@ class SharedContext:
         """Add an entry, which counts from now on; returns it, with conflicts if others came at the same moment.
 
         if_version: only if this is the version that counts now; 0: only if there is none. Errors: Conflict, with
-        nothing put unless its words say so; SpoolError for a name, or too much; Unavailable.
+        nothing put unless its words say so; SpoolError for a name, or too much; BadFile for an entry
+        that leaves no number for another; Unavailable.
         """
         if not is_name(name):
             raise SpoolError(
@@ -91,7 +92,7 @@ class SharedContext:
                     f"{name} is at version {now}, not {if_version}: get it, merge, and put with version {now}. "
                     "Nothing was put."
                 )
-            number = self._spool.numbers.above(directory(self.batch), (each.number for each in there))
+            number = self._spool.numbers.above(directory(self.batch), there)
             mine = EntryName(number, self._spool.store.writer, name, now)
             self._spool.change(
                 lambda by: ENTRIES.publish(self._spool.store, self.batch, mine, self._filled(data, by))

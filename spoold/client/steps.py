@@ -31,13 +31,13 @@ class Steps:
 
     def save(self, value: Any) -> int:
         """Save a step, any JSON value, and return its number. Errors: SpoolError for no JSON, or too much of it;
-        Unavailable.
+        BadFile for a step that leaves no number for another; Unavailable.
         """
         step = self._checked(value)
         fs = self._spool.store.fs
         with self._spool.reaching(), self._spool.numbers.giving:
             there = steps.STEPS.names(fs, self._task)
-            number = self._spool.numbers.above(directory(self._task), (each.number for each in there))
+            number = self._spool.numbers.above(directory(self._task), there)
             name = StepName(self._attempt, number, self._spool.store.writer)
             self._spool.change(lambda by: steps.publish_step(self._spool.store, self._task, name, step))
         return number

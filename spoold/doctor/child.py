@@ -20,8 +20,10 @@ import orjson
 
 from spoold.doctor import alone, place, together
 from spoold.doctor.meeting import Group, NobodyCame, gather
-from spoold.doctor.records import compose, keep
+from spoold.doctor.records import compose, keep, with_remark
 from spoold.doctor.share import Share
+from spoold.protocol.errors import BadFile
+from spoold.rules.share.remarks import warning
 from spoold.store.store import stamp
 from spoold.system.clock import SystemClock
 from spoold.system.host import Host, SystemHost
@@ -78,7 +80,12 @@ def examine(order: Order, share: Share, host: Host, teller: Teller) -> None:
         report = compose(order.node, order.directory, measured, common, people, at=at, quick=order.quick)
         if measured.get("marker", {}).get("present"):
             teller.tell(begin="record")
-            keep(share, report, room)
+            try:
+                keep(share, report, room)
+            except BadFile as error:
+                report = with_remark(
+                    report, warning("record", f"this report is not kept: {error.told()}", error.mend)
+                )
     teller.tell(report=report.model_dump(mode="json"))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from spoold.protocol import codec, layout
 from spoold.protocol.heartbeat import HostId, MountFacts
+from spoold.protocol.names import next_number
 from spoold.protocol.report import Remark, Report, ReportName
 from spoold.protocol.version import __version__
 from spoold.rules.share.checkup import judge_machine
@@ -75,6 +76,11 @@ def compose(
     )
 
 
+def with_remark(report: Report, remark: Remark) -> Report:
+    """Return the report with one more remark, in its place."""
+    return report.model_copy(update={"remarks": ordered([*report.remarks, remark])})
+
+
 def _judge_one(mount: MountFacts | None, measured: Figures) -> list[Remark]:
     return [*(judge_mount(mount) if mount is not None else ()), *judge_machine(measured)]
 
@@ -97,11 +103,12 @@ def keep_first(fs: FileSystem, report: Report, spool_id: str) -> None:
 
 
 def keep(fs: FileSystem, report: Report, staging: str) -> None:
-    """Write a report under the next number, and remove those that no longer count. Errors: OSError.
+    """Write a report under the next number, and remove those that no longer count. Errors: OSError; BadFile for a
+    report that leaves no number for another.
 
     staging: a directory of the writer's own.
     """
-    number = max((name.number for name in list_reports(fs)), default=-1) + 1
+    number = next_number(layout.DOCTOR, list_reports(fs), -1)
     staged = layout.join(staging, "report.json")
     fs.write(staged, codec.dump(report), durable=True)
     fs.rename(staged, layout.join(layout.DOCTOR, ReportName(number, report.node).encode()))

@@ -165,7 +165,14 @@ class Feed:
         fs, faults, now = desk.store.fs, list[str](), desk.step.now.monotonic
         if self._waits is None or self._waits[0] is not desk:
             self._waits = desk, now
-        self._standing = checkpoints.list_checkpoints(fs)
+        listed = checkpoints.list_checkpoints(fs)
+        self._standing = [name for name in listed if name.epoch <= desk.epoch]
+        # No leader wrote it, and under a higher name it would be read instead of theirs, by every next leader.
+        faults += [
+            f"{checkpoints.path_of(name)} is of a later epoch than {desk.epoch}, so no leader wrote it, and it is "
+            "passed over; remove it"
+            for name in listed[: len(listed) - len(self._standing)]
+        ]
         try:
             patient = now - self._waits[1] < PATIENCE_S
             found = checkpoints.latest(fs, self._standing, faults, patient=patient)

@@ -47,6 +47,7 @@ GONE_EVERY_S = 1.0
 REJECTED_EVERY_S = 30.0
 MOUNTS_EVERY_S = 30.0
 TREE_EVERY_S = 120.0
+STRANGE_EVERY_S = 600.0
 # A member may make any number of files that this node may not move, and every user reads the snapshot.
 NOTICES_SHOWN = 20
 UNDONE = (
@@ -62,6 +63,7 @@ class Reporting:
         """numbers: of snapshots; a leader that begins an epoch anew goes on counting."""
         self._numbers = numbers
         self._published_at: float | None = None
+        self._name = SnapshotName(0, 0)  # of the last one
         self.stale = True
         self._beats: dict[str, Heartbeat] = {}
         self._tried: dict[str, BeatName] = {}
@@ -76,7 +78,8 @@ class Reporting:
         self._blocked: list[str] = []
         self._looked_at: float | None = None
         self._announced: frozenset[str] = frozenset()
-        self._alerts, self._alone = Alerts(), False
+        self._alerts = Alerts()
+        self._alone_at: float | None = None  # when no snapshot was left but this leader's
         self._twins, self._twins_told = Twins(), set[str]()
 
     def asleep(self, desk: Desk) -> set[str]:
@@ -156,8 +159,9 @@ class Reporting:
         snapshot = picture.model_copy(update={"alerts": alerts})
         self._published_at, self.stale = desk.step.now.monotonic, False
         # A snapshot whose publishing failed may yet appear, so its name is never used again.
+        self._name = SnapshotName(desk.epoch, next(self._numbers))
         try:
-            snapshots.publish(desk.store, SnapshotName(desk.epoch, next(self._numbers)), snapshot)
+            snapshots.publish(desk.store, self._name, snapshot)
         except OSError as error:
             # Moves need no room, a report does: on a full share the work goes on and the snapshot grows old.
             if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
@@ -167,11 +171,16 @@ class Reporting:
         self._alerts.tell(desk)
 
     def _clear_former(self, desk: Desk) -> None:
-        """Remove the snapshots of former leaders, once what they say of alerts stands in one of this leader."""
-        former = [] if self._alone else snapshots.list_snapshots(desk.store.fs)
-        for name in desk.some([name for name in former if name.epoch != desk.epoch]):
+        """Remove the snapshots of former leaders, once what they say of alerts stands in one of this leader. So also
+        those that no leader wrote: under a higher name they would be read instead of this leader's, for ever.
+        """
+        now = desk.step.now.monotonic
+        if self._alone_at is not None and now - self._alone_at < STRANGE_EVERY_S:
+            return
+        former = snapshots.list_snapshots(desk.store.fs)
+        for name in desk.some([name for name in former if name.epoch != desk.epoch or name > self._name]):
             take_away(desk, layout.join(layout.STATUS, name.encode()))
-        self._alone = not desk.step.cut
+        self._alone_at = None if desk.step.cut else now
 
     def _find_twins(self) -> list[str]:
         """Return the warnings about machines with one identity; each is logged once."""

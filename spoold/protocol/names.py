@@ -8,10 +8,12 @@ may hold dots itself (an id) stands between fields that cannot. Every value has 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Protocol
 
-from spoold.protocol.errors import BadName
+from spoold.protocol.errors import BadFile, BadName
 from spoold.protocol.order import ORDER
 
 ID_MAX = 120
@@ -25,6 +27,8 @@ NOBODY = "nobody"
 SKIPPED = "_skipped"
 DELAY_MAX_MS = 10**12 - 1
 COUNT_MAX, BEAT_MAX = 10**9 - 1, 10**15 - 1
+# A NUMBER above this leaves no room for later ones. The rest is for those that a writer gave and that did not appear.
+NUMBER_MOST = COUNT_MAX - 10**6
 
 
 def number(digits: int) -> str:
@@ -49,6 +53,34 @@ def sure(value: object, name: str, parse: Callable[[str], object]) -> str:
     if parse(name) != value:
         raise BadName(f"{name!r} cannot be a name, since it does not read back as {value}")
     return name
+
+
+class Numbered(Protocol):
+    """A name with a NUMBER: a later one has a higher number."""
+
+    @property
+    def number(self) -> int:
+        """The number."""
+        ...
+
+    def encode(self) -> str:
+        """The file name. Errors: BadName."""
+        ...
+
+
+def next_number(directory: str, standing: Iterable[Numbered], given: int = 0) -> int:
+    """A number above those of all names that stand in a directory, and above the one given last.
+
+    Errors: BadFile that names the file which leaves no room. Those who number follow each other, so that is the first
+    one after the widest gap: all behind it were counted on from there.
+    """
+    names = {name.number: name for name in standing}
+    if names and max(names) > NUMBER_MOST:
+        culprit = max(pairwise(sorted({0, *names})), key=lambda two: two[1] - two[0])[1]
+        problem = f"has a number that leaves no room for later ones: at most {NUMBER_MOST:,} does."
+        fix = "rename it to a lower number that is free, or remove it."
+        raise BadFile(f"{directory}/{names[culprit].encode()}", "", problem, fix)
+    return max((given, *names)) + 1
 
 
 def is_id(text: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.names import NOBODY, LeaseName, TaskName, parse_ended
+from spoold.protocol.names import COUNT_MAX, NOBODY, LeaseName, TaskName, parse_ended
 from spoold.protocol.order import EPOCH_MAX, encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.rules.tree.audit import audit, confirmed
@@ -159,7 +159,7 @@ def _rerun(store: Store, fix: Rerun) -> str:
         rank=fix.rank,
         order=encode_order(int(store.clock.wall() * 1e6), 0),
         id=fix.name.id,
-        attempt=last + 1,
+        attempt=min(last + 1, COUNT_MAX),
         conditional=fix.conditional,
     )
     return _to_waiting(store, fix.path, fix.lane, name)

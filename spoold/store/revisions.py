@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile, Unavailable, legible
+from spoold.protocol.names import next_number
 from spoold.store import absence
 from spoold.store.absence import names_in
 from spoold.store.obstacles import barriers, named, obstacle
@@ -47,7 +48,8 @@ class Revisions:
         self._read: dict[ChangeName, Change | BadFile] = {}
         # What each change made of the settings before it, so that a new one costs one check, however many there are.
         self._made: dict[ChangeName, tuple[Settings, Change, Settings | BadFile]] = {}
-        self._highest = 0
+        self._listed: list[ChangeName] = []
+        self._given = 0
         self.revision = ""
         self.changes: tuple[tuple[ChangeName, Change], ...] = ()
         self.faults: list[BadFile] = []
@@ -91,7 +93,7 @@ class Revisions:
         self._read = {
             n: found for n, found in read.items() if found is not None and not isinstance(found, Unreadable)
         }
-        self._highest = max((self._highest, *(name.number for name in names)))
+        self._listed = names
         self._merge([(name, found) for name, found in read.items() if found is not None])
         self.warnings = warnings + [f"{fault}" for fault in self.faults]
 
@@ -151,12 +153,14 @@ class Revisions:
             return error
 
     def next_number(self) -> int:
-        """A number above all that were seen, and that was not given before. Errors: OSError, Unavailable."""
+        """A number above all that are there, and that was not given before. Errors: OSError, Unavailable; BadFile for
+        a change that leaves no number for another.
+        """
         self.look()
         if len(self._read) >= FILES_MAX:
             raise Unavailable(f"{layout.CHANGES}/ holds {FILES_MAX:,} changes, and no more count. {FOLD}.")
-        self._highest += 1
-        return self._highest
+        self._given = next_number(layout.CHANGES, self._listed, self._given)
+        return self._given
 
 
 def with_change(base: Settings, now: Settings, change: Change, file: str) -> Settings:

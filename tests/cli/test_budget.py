@@ -76,7 +76,7 @@ def test_two_raises_at_one_moment_both_count(root: Path) -> None:
     numbers = [store.revisions.next_number() for store in (one, other)]
     assert numbers[0] == numbers[1], "neither sees the other's"
     for store in (one, other):
-        store.revisions._highest -= 1
+        store.revisions._given -= 1
         look, store.revisions.look = store.revisions.look, lambda: None  # type: ignore[method-assign]
         publish_change(store, {"budgets": {"nightly": {"add": {"cost_usd": 1}}}})
         store.revisions.look = look  # type: ignore[method-assign]

@@ -7,22 +7,56 @@ import os
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spoold.client.connection import Numbers
 from spoold.client.context import SharedContext
 from spoold.client.spool_client import SpoolClient
 from spoold.client.steps import Steps
-from spoold.protocol.errors import Unavailable
+from spoold.protocol.change import ChangeName
+from spoold.protocol.errors import BadFile, Unavailable
+from spoold.protocol.names import COUNT_MAX, NUMBER_MOST
 from tests.client.cluster import Cluster
 from tests.support.faults import FaultyFileSystem
+
+
+def named(*listed: int) -> list[ChangeName]:
+    return [ChangeName(number, "x") for number in listed]
 
 
 def test_a_number_is_above_what_is_listed_and_what_was_given() -> None:
     numbers = Numbers()
     assert numbers.above("context/x", []) == 1
     assert numbers.above("context/x", []) == 2
-    assert numbers.above("context/x", [7, 3]) == 8
-    assert numbers.above("context/y", [3]) == 4
+    assert numbers.above("context/x", named(7, 3)) == 8
+    assert numbers.above("context/y", named(3)) == 4
+
+
+@given(st.sets(st.integers(1, 60)), st.integers(NUMBER_MOST - 60, COUNT_MAX), st.integers(0, 5))
+def test_of_files_that_leave_no_room_the_one_is_named_from_which_all_others_were_counted_on(
+    before: set[int], strange: int, after: int
+) -> None:
+    """Names-a: the name that did not fit was told, and neither the file that was the cause nor a fix."""
+    numbers, listed = Numbers(), {*before, *range(strange, min(strange + after, COUNT_MAX) + 1)}
+    if max(listed) <= NUMBER_MOST:
+        assert numbers.above("steps/t", named(*listed)) == max(listed) + 1
+        return
+    for _ in range(2):
+        with pytest.raises(BadFile) as told:
+            numbers.above("steps/t", named(*listed))
+        assert told.value.file == f"steps/t/{strange}.x.json"
+        assert f"at most {NUMBER_MOST:,} does. Fix: rename it to a lower number" in str(told.value)
+    assert numbers.above("steps/t", named(*before)) == max(before, default=0) + 1, "nothing was given meanwhile"
+
+
+def test_a_writer_that_gave_the_last_number_with_room_goes_on_once_the_file_is_gone() -> None:
+    numbers = Numbers()
+    for turn in range(1, 4):
+        assert numbers.above("steps/t", named(NUMBER_MOST)) == NUMBER_MOST + turn
+        with pytest.raises(BadFile):
+            numbers.above("steps/t", named(NUMBER_MOST + turn))
+    assert numbers.above("steps/t", []) == NUMBER_MOST + 4
 
 
 class Slow(FaultyFileSystem):

@@ -55,6 +55,25 @@ def test_in_a_spool_the_directories_of_the_tree_are_tried_and_the_report_is_kept
     assert [name.number for name in read_reports(PosixFileSystem(root))] == [1]  # the one before no longer counts
 
 
+def test_a_report_that_leaves_no_room_for_later_ones_costs_no_verdict_and_is_named(tmp_path: Path) -> None:
+    """Names-a: the doctor ended with the name that did not fit, and its verdict was lost."""
+    root = make(tmp_path / "s")
+    strange = root / "doctor" / "999999999.x.json"
+    strange.write_text("{}")
+    report = examined(Share(str(root)))
+    assert report.verdict == "safe with rename"
+    (said,) = [remark for remark in report.remarks if remark.probe == "record"]
+    assert (said.grade, "doctor/999999999.x.json: has a number that leaves no room" in said.problem) == (
+        "warning",
+        True,
+    )
+    assert said.mend == "rename it to a lower number that is free, or remove it."
+    strange.unlink()
+    report = examined(Share(str(root)))
+    assert not [remark for remark in report.remarks if remark.probe == "record"]
+    assert [name.number for name in read_reports(PosixFileSystem(root))] == [0]
+
+
 @pytest.mark.parametrize(
     ("unsafe", "verdict", "probe", "words"),
     [

@@ -14,6 +14,7 @@ from spoold.master.place import Place
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName
+from spoold.store import snapshots
 from tests.support.cluster import Cluster, Node
 from tests.support.counting import CountingFileSystem
 
@@ -385,6 +386,25 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_counts() -> None:
     assert sorted(book.kept) == [["a", 1, 1], ["b", 1, 2]]
     assert asked.calls["read", "results"] == 1
     assert newest in pool.warnings()
+
+
+def test_a_checkpoint_of_an_epoch_that_is_still_to_come_is_passed_over_and_named() -> None:
+    """Names-a: every next leader would go on from it, and count nothing that was counted since."""
+    pool = Pool()
+    pool.submit("a")
+    pool.end("a", 1.0)
+    pool.cluster.advance(20)
+    forged = "status/999999999999-7.feed.json"
+    pool.cluster.fs.write(forged, json.dumps({"states": {"book": []}, "covered": []}).encode(), durable=False)
+    for number in (2, 3):
+        pool.cluster.stop(f"m{number - 1}")
+        after = Book()
+        pool.lead(f"m{number}", after)
+        pool.cluster.advance(20)
+        assert after.kept == [["a", 1, 1.0]]
+        found = snapshots.latest(pool.cluster.fs)
+        assert found is not None
+        assert [line for line in found[1].warnings if line.startswith(f"{forged} is of a later epoch than ")]
 
 
 @pytest.mark.parametrize(("times", "kept"), [(3, [["a", 1, 1], ["b", 1, 2]]), (999, [])])

@@ -85,7 +85,7 @@ def test_a_name_parses_or_has_a_fault(stem: str) -> None:
         ("cancle.a.1.json", "has the verb 'cancle': write cancel if you meant that"),
         ("CANCEL.a.1.json", "has the verb 'CANCEL': write cancel if you meant that"),
         ("cancel.a.UPPER.json", "has 'UPPER' as UNIQUE: write 1 to 40 characters of a-z, 0-9 and -"),
-        ("cancel.+all.1.json", "has the target '+all': cancel names one"),
+        ("cancel.+all.1.json", "has the target '+all': cancel is for a single one"),
         ("halt.a.1.json", "has the target 'a': halt is for the whole spool alone: write +all"),
         ("cancel.-a.1.json", "has the target '-a': it is not an id"),
     ],

@@ -51,6 +51,19 @@ def mend(cluster: Cluster) -> list[Mended]:
     return mended
 
 
+def test_a_task_runs_again_though_somebody_left_a_result_of_the_last_attempt_there_can_be() -> None:
+    """Names-a: the attempt after it could not be a name, and the repair ended there."""
+    cluster = idle_cluster()
+    for result in cluster.fs.list("results"):
+        cluster.fs.unlink(f"results/{result}")
+    cluster.fs.write("results/d.999999999.x.json", b"{}", durable=False)
+    assert all(one.done for one in mend(cluster))
+    (again,) = cluster.tree("waiting")
+    name = parse_task(again.rpartition("/")[2])
+    assert name is not None
+    assert (name.id, name.attempt) == ("d", 999_999_999)
+
+
 def test_a_second_token_is_set_aside_with_its_reason() -> None:
     cluster = idle_cluster()
     (ready,) = cluster.tree("ready")
