@@ -1,7 +1,8 @@
 """runner/spot: a file of a job, found by the directory that was there before the job began.
 
-Law: no call waits, and nothing but a plain file on that directory's own mount is written. A job may rename the
-directory, mount a file system that never answers on it, or put a pipe, a link or a lease in the place of the file.
+Law: no call waits, and nothing but a plain file on that directory's own mount is written, which has no other name. A
+job may rename the directory, mount a file system that never answers on it, or put a pipe, a link, a lease or a second
+name of somebody's file in the place of the file.
 The supervisor loads it: kept small.
 
 Touches: files.
@@ -35,8 +36,11 @@ class Spot:
         """Return a descriptor of the file, emptied, or made if it is not there. Errors: OSError."""
         file = open_here(self._name, _ANEW, self._folder, 0o644)
         try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
+            found = os.fstat(file)
+            if not stat.S_ISREG(found.st_mode):
                 raise OSError(errno.EINVAL, "a task put something else in the place of its file")
+            if found.st_nlink > 1:
+                raise OSError(errno.EMLINK, "a task put a file that has another name in the place of its file")
             os.ftruncate(file, 0)
         except OSError:
             os.close(file)

@@ -344,21 +344,17 @@ class _Folder:
     def create(self, name: str) -> tuple[int, int]:
         """A descriptor to write a file anew, and the file's old length. Errors: OSError.
 
-        The last attempt's file is used again, unless it was kept elsewhere or made unusable.
+        The last attempt's file is used again, unless it was kept elsewhere or made unusable. Nothing is opened or
+        removed through a link that a task put in the place of a directory on the way.
         """
+        way, _, last = name.rpartition("/")
+        if not way:
+            return _created(last, self.at)
+        folder = open_here(way, NAMED | os.O_DIRECTORY, self.at)
         try:
-            fd = open_here(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, self.at)
-        except FileNotFoundError:
-            pass
-        except OSError:
-            os.unlink(name, dir_fd=self.at)
-        else:
-            status = os.fstat(fd)
-            if status.st_nlink == 1:
-                return fd, status.st_size
-            os.close(fd)
-            os.unlink(name, dir_fd=self.at)
-        return open_here(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.at, 0o666), 0
+            return _created(last, folder)
+        finally:
+            os.close(folder)
 
     def clear(self) -> bool:
         """Remove a few small files beside its two directories; return whether it is as it was made. Never raises."""
@@ -443,6 +439,23 @@ class _Stuck:
     above: int
     path: str
     why: str
+
+
+def _created(name: str, above: int) -> tuple[int, int]:
+    """As `_Folder.create`, in the directory `above` itself."""
+    try:
+        fd = open_here(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, above)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        os.unlink(name, dir_fd=above)
+    else:
+        status = os.fstat(fd)
+        if S_ISREG(status.st_mode) and status.st_nlink == 1:
+            return fd, status.st_size
+        os.close(fd)
+        os.unlink(name, dir_fd=above)
+    return open_here(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, above, 0o666), 0
 
 
 def _open_up(*folders: int) -> None:

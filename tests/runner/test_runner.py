@@ -234,9 +234,13 @@ def test_an_output_file_that_cannot_be_written_does_not_stop_the_job(bench: Benc
     assert "EISDIR" in ending.message
 
 
-@pytest.mark.parametrize("taking", ["mkfifo {0}", "ln -s {0}.other {0}", "mkfifo {0}; cat {0} & sleep 0.05"])
+@pytest.mark.parametrize(
+    "taking", ["mkfifo {0}", "ln -s {0}.other {0}", "ln {0}.other {0}", "mkfifo {0}; cat {0} & sleep 0.05"]
+)
 def test_what_a_job_puts_in_the_place_of_its_output_holds_nobody_up(bench: Bench, taking: str) -> None:
-    """A pipe without a reader held the supervisor, so the task was charged a crash and ran again."""
+    """A pipe without a reader held the supervisor, so the task was charged a crash and ran again. Names-f: a second
+    name of another file was emptied, and got the output.
+    """
     job = bench.shell(". ./taking; echo said; exec sleep 99", timeout_s=0.5)
     place = bench.output(job.key)
     place.with_name("taking").write_text(taking.format(place))

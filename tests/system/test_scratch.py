@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -255,3 +257,42 @@ def test_what_a_task_mounted_is_neither_met_by_the_next_nor_changed(tmp_path: Pa
     script = [sys.executable, "-c", MOUNTING, str(tmp_path / "tmp"), str(tmp_path / "precious")]
     done = subprocess.run([*own, *script], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode(errors="backslashreplace")
+
+
+TRAPS: dict[str, Callable[[Path, Path], object]] = {
+    "a link": lambda place, other: place.symlink_to(other),
+    "a link to nothing": lambda place, other: place.symlink_to(other / "gone"),
+    "a second name": lambda place, other: os.link(other, place) if other.is_file() else place.symlink_to(other),
+    "a pipe": lambda place, _: os.mkfifo(place),
+    "a directory": lambda place, _: place.mkdir(),
+    "a file": lambda place, _: place.write_text("x"),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize("taken", ["task.json", "deps", "deps/a.json", "."])
+@pytest.mark.parametrize("name", ["task.json", "deps/a.json", "answer.json"])
+def test_nothing_outside_is_written_or_removed_through_what_a_task_put_in_its_folder(
+    name: str, taken: str, trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names-f: with a link in the place of deps/, the file of that name behind the link was removed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    outside = tmp_path / "outside"
+    (outside / "deps").mkdir(parents=True)
+    for precious in ("task.json", "a.json", "answer.json", "deps/a.json"):
+        (outside / precious).write_text("precious")
+    before = {path: path.is_dir() or path.read_text() for path in outside.rglob("*")}
+    scratch = LocalScratch("w", "s", FakeHost("h"))
+    try:
+        folder = Path(scratch.open("t.1"))
+        place = folder / taken
+        if place.is_dir():
+            place.rename(folder.with_name("moved"))
+        other = outside if taken in (".", "deps") else outside / taken
+        TRAPS[trap](folder if taken == "." else place, other)
+        with suppress(OSError):
+            scratch.write("t.1", name, b"new")
+        scratch.close("t.1")
+    finally:
+        scratch.remove()
+    assert {path: path.is_dir() or path.read_text() for path in outside.rglob("*")} == before
