@@ -586,3 +586,13 @@ def test_a_heartbeat_with_more_fields_than_are_read_still_is_one(count: int) -> 
     beat = codec.load_beat(data, BeatName("evil-9", 7))
     assert (beat.node, beat.beat) == ("evil-9", 7)
     assert bool(beat.notes) is (count > 1_000)
+
+
+def test_where_this_python_gives_up_a_text_is_too_deep() -> None:
+    """From 3.14 on none gives up on what the first reader has taken; those before do."""
+
+    def give_up(pairs: list[tuple[str, Any]]) -> None:
+        raise RecursionError
+
+    with pytest.raises(BadFile, match=f"nested deeper than {codec.DEPTH_MAX} levels"):
+        codec._look_closely(b'{"id": "a"}', FILE, object_pairs_hook=give_up)
