@@ -16,6 +16,7 @@ from typing import Any
 from spoold.protocol.door import parse_door
 from spoold.protocol.names import EndedName, TaskName, key, parse_lease, parse_snapshot
 from spoold.system.memory import MemoryFileSystem
+from tests.sim.conduct import AMAZED_S, Conduct
 from tests.sim.laws import Laws
 from tests.sim.universe import Universe
 
@@ -23,11 +24,22 @@ from tests.sim.universe import Universe
 COPIED_S, KEPT_S = 12.0, 12.0
 
 
+class RestoredConduct(Conduct):
+    """Who may do what, where a leader of the forgotten time may have slept when that went, and wakes later."""
+
+    @property
+    def amazed(self) -> bool:
+        return self.scheduler.now < self.forgot_at + 2 * AMAZED_S
+
+
 class RestoredLaws(Laws):
     """The laws, where much was forgotten. led: the highest epoch of that; results: those that were there before."""
 
     led = -1
     results: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.conduct = RestoredConduct(self.scheduler, self.server, self.by_lock)
 
     def renamed(self, src: str, dst: str, replaced: bool) -> None:
         snapshot = parse_snapshot(dst.removeprefix("status/")) if dst.startswith("status/") else None
@@ -42,7 +54,8 @@ class RestoredLaws(Laws):
     def _committed(self, name: TaskName | EndedName, src: str, dst: str) -> None:
         state, _, file = dst.partition("/")
         result, process = f"results/{file}", self.scheduler.current
-        began = self.conduct.machines[process.name].step_began if process else math.inf
+        node = self.conduct.machines.get(process.name) if process is not None else None
+        began = node.step_began if node is not None else -math.inf  # what was under way, the server does by itself
         lost = file in self.results and not self.server.exists(result)
         if lost and began < self.conduct.forgot_at:
             self.excused |= {dst, result}

@@ -204,10 +204,11 @@ _RESUMED: tuple[Change, ...] = (
     (universe, "Laws", twins.ResumedLaws),
     (universe, "check_executions", lambda *_: None),  # its laws know which attempts may have run twice
 )
-# A person puts an older tree back.
+# A person puts an older tree back. What is still read by a name that is no more, is elsewhere in all other worlds.
 _RESTORED: tuple[Change, ...] = (
     (universe, "Universe", restored.RestoredUniverse),
     (universe, "Laws", restored.RestoredLaws),
+    (weather, "CALLS", {share: {**calls, "positive": 0.0} for share, calls in weather.CALLS.items()}),
 )
 WORLDS: dict[str, tuple[Change, ...]] = {
     "alerts": _ALERTS,
