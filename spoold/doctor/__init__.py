@@ -8,13 +8,13 @@
     locks      whether locks exclude on this machine
     clocks     the server's clock, the resolution of mtimes, whether change hints come
     pace       the time that each operation takes
-    alone      all trials of one machine, in order
+    alone      all looks and trials of one machine, in order
     meeting    how machines find each other in doctor/, and keep in step
     freshness  when a machine sees the changes of another
     contest    claims, locks and exclusive creation by several machines at once
-    together   all trials of several machines, in order
+    together   who takes part; all trials of several machines, in order
     child      the process that touches the share
-    examine    the process that waits for it, but not for ever, and returns the report
+    examine    the process that waits for it, but within bounds, and returns the report
     records    the reports that are kept in doctor/
 
 Law: no trial touches a task. All files are made below doctor/, or under a name that begins with a dot, and are

@@ -1,7 +1,8 @@
 """All trials that one machine makes by itself, in order.
 
-Law: each trial is announced before it begins, so that the waiting process knows which one hangs. A trial that fails
-is a figure, and the others go on.
+Law: the looks come before the others are waited for, and the trials after that, since machines that one server takes
+for one client must know of each other before they open or lock anything. Each trial is announced before it begins, so
+that the waiting process knows which one hangs. A trial that fails is a figure, and the others go on.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ from spoold.system.mounts import mount_of
 Trial = Callable[[], dict[str, Any]]
 
 
-def trials(share: Share, room: str, node: str, *, quick: bool) -> dict[str, Trial]:
-    """Return the trials by name. quick: for `spool init`: about 1 s on a slow share, with every kind of trial."""
+def looks(share: Share) -> dict[str, Trial]:
+    """Return by name what is only looked at."""
     return {
         "marker": partial(access.look_at_marker, share),
         "mount": partial(_mount, share),
         "space": partial(access.measure_room, share),
+    }
+
+
+def trials(share: Share, room: str, node: str, *, quick: bool) -> dict[str, Trial]:
+    """Return the trials by name. quick: for `spool init`: about 1 s on a slow share, with every kind of trial."""
+    return {
         "access": partial(access.try_access, share, room),
         "names": partial(names.try_names, share, room),
         "rename": partial(renames.try_renames, share, room),

@@ -16,7 +16,7 @@ from spoold.doctor.share import LockKind, Share, name_of
 from spoold.protocol import layout
 from spoold.rules.share.checkup import NO_ANSWER
 
-WITHIN_S = 20.0
+WITHIN_S = 10.0
 
 
 def try_locks(share: Share, room: str) -> dict[str, Any]:

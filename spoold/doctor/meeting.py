@@ -27,7 +27,7 @@ from spoold.protocol.errors import BadFile, Unavailable
 LOOK_EVERY_S = 0.2
 STEP_EVERY_S = 0.02
 JOIN_WITHIN_S = 15.0
-STEP_WITHIN_S = 90.0
+STEP_WITHIN_S = 40.0
 SIGNAL_WITHIN_S = 30.0
 NUDGE_EVERY_S = 1.0
 _MEMBERS, _START, _LEFT = "members.json", "start", "left."
@@ -72,7 +72,9 @@ class Group:
             for folder in folders:
                 self.share.mkdir(self.at(folder))
 
-    def step(self, name: str, word: Any = None, *, every_s: float = STEP_EVERY_S) -> dict[str, Any]:
+    def step(
+        self, name: str, word: Any = None, *, every_s: float = STEP_EVERY_S, within_s: float = STEP_WITHIN_S
+    ) -> dict[str, Any]:
         """Publish a word, wait for all members' words, and return them by member. Errors: NobodyCame, OSError.
 
         Without a word only the names are listed, since opening a file that another machine has just closed takes
@@ -97,9 +99,9 @@ class Group:
                     raise NobodyCame(f"{member} left before {name} was over; see its own output")
             return len(said) == len(self.members)
 
-        if not until(complete, STEP_WITHIN_S, every_s, partial(self.nudge, self.place)):
+        if not until(complete, within_s, every_s, partial(self.nudge, self.place)):
             missing = ", ".join(member for member in self.members if member not in said)
-            raise NobodyCame(f"no word from {missing} in {STEP_WITHIN_S:.0f} s, while all waited for {name}")
+            raise NobodyCame(f"no word from {missing} in {within_s:.0f} s, while all waited for {name}")
         # A member in this step has read all words of the one before.
         if self.before is not None:
             with contextlib.suppress(OSError):

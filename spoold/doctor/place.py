@@ -1,7 +1,8 @@
 """The places of trials: doctor/run.NODE/, and files called .doctor-NODE in the directories of the tree.
 
-Law: everything is this run's own by name. A run is over when its process is gone from this very host, or when nothing
-in it has changed for one hour by the server's clock. Only then are its files removed.
+Law: everything is this run's own by name. A run is over when nothing in it has changed for one hour by the server's
+clock; on a local disk, whose runs are all of this machine, also when its process is gone. On a share the process may
+run on a twin of this machine. Only a run that is over has its files removed.
 
 Touches: files.
 """
@@ -99,7 +100,8 @@ def clear_abandoned(share: Share, me: str, host: Host) -> None:
             path = layout.join(layout.DOCTOR, name)
             if not name.startswith(RUN) or name == f"{RUN}{me}":
                 continue
-            if now_s - newest_s(share, path) > ABANDONED_S or _is_gone(share, path, host):
+            old = now_s - newest_s(share, path) > ABANDONED_S
+            if old or (not share.remote and _is_gone(share, path, host)):
                 remove(share, path)
         names = _list(share, layout.DOCTOR)
         live = {name.removeprefix(RUN) for name in names if name.startswith(RUN)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from spoold.protocol import codec, layout
@@ -20,7 +20,8 @@ from spoold.protocol.names import next_number
 from spoold.protocol.report import Remark, Report, ReportName
 from spoold.protocol.version import __version__
 from spoold.rules.share.checkup import judge_machine
-from spoold.rules.share.gathering import judge_company, judge_gathering
+from spoold.rules.share.company import Company, judge_company
+from spoold.rules.share.gathering import judge_gathering
 from spoold.rules.share.mount_options import facts_of, in_force, judge_mount
 from spoold.rules.share.verdict import conclude, line, ordered
 from spoold.store.reports import list_reports, read_reports
@@ -39,10 +40,14 @@ def compose(
     *,
     at: str,
     quick: bool,
+    missed: Collection[str] = (),
 ) -> Report:
-    """Return the report on the figures. people: the host and figures of every member, by node, also this one."""
-    mounts = {name: mount for name, said in people.items() if (mount := _mount(said)) is not None}
-    hosts = {name: HostId.model_validate(said["host"]) for name, said in people.items()}
+    """Return the report on the figures. people: the host and figures of every member, by node, also this one.
+
+    missed: as in `Company`.
+    """
+    company = company_of(people, missed)
+    hosts, mounts = company.hosts, company.mounts
     remarks = _judge_one(mounts.get(node), measured)
     told = {(remark.probe, remark.problem) for remark in remarks}
     for name in people.keys() - {node}:
@@ -51,7 +56,8 @@ def compose(
             if found.grade != "note" and (found.probe, found.problem) not in told:
                 remarks.append(found.model_copy(update={"host": hosts[name].hostname}))
     if len(people) > 1:
-        remarks += [*judge_company(list(hosts.values()), mounts), *judge_gathering(together)]
+        remarks += judge_company(company)
+    remarks += judge_gathering(together)
     sorted_remarks = ordered(remarks)
     mount = mounts.get(node)
     network = mount is None or mount.network
@@ -79,6 +85,15 @@ def compose(
 def with_remark(report: Report, remark: Remark) -> Report:
     """Return the report with one more remark, in its place."""
     return report.model_copy(update={"remarks": ordered([*report.remarks, remark])})
+
+
+def company_of(people: Mapping[str, Mapping[str, Any]], missed: Collection[str]) -> Company:
+    """Return who takes part. people, missed: as in `compose`. Errors: KeyError, ValueError for what is no host."""
+    return Company(
+        hosts={name: HostId.model_validate(said["host"]) for name, said in people.items()},
+        mounts={name: mount for name, said in people.items() if (mount := _mount(said)) is not None},
+        missed=missed,
+    )
 
 
 def _judge_one(mount: MountFacts | None, measured: Figures) -> list[Remark]:

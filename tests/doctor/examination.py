@@ -38,8 +38,13 @@ def examined(share: Share, *, quick: bool = True, host: FakeHost | None = None) 
     return listener.report
 
 
-def examined_together(*shares: Share, hosts: tuple[FakeHost, ...] = (), files: int = 60) -> list[Report]:
-    """The reports of several machines, one thread each. Errors: whatever one of them raised."""
+def examined_together(
+    *shares: Share, hosts: tuple[FakeHost, ...] = (), files: int = 60, told: list[list[str]] | None = None
+) -> list[Report]:
+    """The reports of several machines, one thread each. told: gets what each says to its person.
+
+    Errors: whatever one of them raised.
+    """
     listeners = [Listener() for _ in shares]
     errors: list[BaseException] = []
     order = Order(shares[0].root, "", peers=len(shares), wait_s=30, files=files, quick=True)
@@ -58,6 +63,8 @@ def examined_together(*shares: Share, hosts: tuple[FakeHost, ...] = (), files: i
         thread.join()
     if errors:
         raise errors[0]
+    if told is not None:
+        told += [[line["say"] for line in listener.lines if "say" in line] for listener in listeners]
     return [listener.report for listener in listeners]
 
 

@@ -11,12 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spoold.doctor.child import Order
-from spoold.doctor.examine import examine
+from spoold.doctor.examine import TIDY_S, bounds_of, examine
 from spoold.protocol.errors import Unavailable, WaitTimeout
 from tests.cli.command import make
 from tests.doctor.examination import files_in
@@ -34,10 +36,71 @@ def test_the_report_of_the_other_process(tmp_path: Path) -> None:
 
 def test_a_share_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
     """Not even the interpreter is up within that time; a share that hangs tells no more."""
-    report = examine(order(tmp_path), silent_s=0.001)
+    report = examine(order(tmp_path), bounds=replace(bounds_of(order(tmp_path)), silent=0.001))
     assert report.verdict == "not safe"
     assert "the share has not answered for 0.001 s" in report.reason
     assert "when the server is back" in report.remarks[0].mend
+
+
+def scripted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *lines: dict[str, Any]) -> None:
+    """A process that says these lines in place of the one that touches the share, shows life, and does not end."""
+    program = tmp_path / "child"
+    said = "\n".join(json.dumps(line) for line in lines)
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\nwhile sleep 0.05; do echo '{{\"alive\": 1}}'; done\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+
+def test_a_trial_that_does_not_end_is_named_though_the_share_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, figures = order(tmp_path), {"works": False, "reason": "no hint came for a new file"}
+    scripted(tmp_path, monkeypatch, {"begin": "hints"}, {"figures": ["hints", figures]}, {"begin": "race"})
+    report = examine(asked, bounds=replace(bounds_of(asked), trial=0.5))
+    assert report.verdict == "not safe"
+    assert "the trial ended with a timeout: race was not over within 0.5 s, though the share answers" in report.reason
+    assert "server's log" in report.remarks[0].mend
+    assert (report.measured["hints"], "late" in report.measured["race"]) == (figures, True)
+    report = examine(asked, bounds=replace(bounds_of(asked), all=0.5))
+    assert "race was not over within 0.5 s, with all trials before it, though the share answers" in report.reason
+
+
+def test_the_time_in_which_the_others_may_come_is_not_the_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = order(tmp_path, peers=2)
+    scripted(tmp_path, monkeypatch, {"begin": "peers", "together": True})
+    report = examine(asked, bounds=replace(bounds_of(asked), all=0.1, trial=0.1, peers=1.0))
+    assert "peers was not over within 1 s" in report.reason
+
+
+def test_twins_are_named_also_when_a_trial_of_theirs_never_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = order(tmp_path, peers=2)
+    mount = {"known": True, "point": "/", "fstype": "nfs", "source": "", "network": True, "options": ["vers=3"]}
+    host = {"hostname": "laptop", "machine_id": "m", "pid_namespace": "1"}
+    people = {
+        node: {"host": {**host, "boot_id": boot}, "measured": {"mount": mount}}
+        for node, boot in ((asked.node, "b1"), ("doctor-b", "b2"))
+    }
+    scripted(
+        tmp_path,
+        monkeypatch,
+        {"figures": ["locks", {"flock": "excludes", "ofd": "excludes"}]},
+        {"people": people, "missed": []},
+        {"begin": "locks", "together": True},
+    )
+    report = examine(asked, bounds=replace(bounds_of(asked), trial=0.5))
+    assert (report.verdict, report.machines) == ("not safe", 2)
+    assert "systemd-machine-id-setup" in "".join(remark.mend for remark in report.remarks)
+    assert (report.measured["locks"]["flock"], "late" in report.together["locks"]) == ("excludes", True)
+
+
+def test_a_report_comes_within_two_minutes_of_the_others(tmp_path: Path) -> None:
+    bounds = bounds_of(Order(str(tmp_path), "doctor-a"))
+    assert bounds.all + TIDY_S < 120
+    assert max(bounds.silent, bounds.trial, bounds.examined, bounds.claims) < bounds.all
 
 
 def test_what_is_not_there_cannot_be_examined(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from spoold.doctor import place
 from spoold.doctor.share import Share
-from spoold.system.host import FakeHost
+from spoold.system.host import FakeHost, FakeMachine
 from tests.cli.command import make
 from tests.doctor.examination import files_in
 
@@ -54,6 +54,26 @@ def test_what_a_run_left_whose_process_is_gone_from_this_host_goes_at_once(root:
     with place.opened(Share(str(root)), "doctor-a", host):
         pass
     assert not list(root.rglob("*doctor-dead*"))
+
+
+class Mounted(Share):
+    """A share that other machines mount, too."""
+
+    remote = True
+
+
+def test_on_a_share_a_run_whose_process_is_not_found_may_go_on_on_a_twin(root: Path) -> None:
+    """Machines that were resumed from one image have one identity, and neither finds the other's processes."""
+    host = FakeHost()
+    twin = FakeHost(machine=FakeMachine(host.identity())).another()
+    with place.opened(Mounted(str(root)), "doctor-a", host) as room:
+        before = sorted(root.rglob("*doctor-a*"))
+        with place.opened(Mounted(str(root)), "doctor-b", twin):
+            assert sorted(root.rglob("*doctor-a*")) == before
+        for path in [root / room, *(root / room).iterdir()]:
+            os.utime(path, (0, 0))
+        with place.opened(Mounted(str(root)), "doctor-b", twin):
+            assert not list(root.rglob("*doctor-a*"))
 
 
 def test_what_another_host_left_goes_when_it_is_old_and_not_before(root: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from spoold.master.leadership import Leadership
 from spoold.protocol.errors import ShutOut
-from spoold.protocol.heartbeat import Heartbeat, HostId
+from spoold.protocol.heartbeat import Heartbeat, HostId, MountFacts
 from spoold.protocol.request import Verb
 from spoold.rules.cluster.twins import Twins, are_twins
 from spoold.store import control, snapshots
@@ -224,6 +224,34 @@ def test_nodes_of_one_boot_are_twins_if_one_misses_the_process_of_another_that_b
     assert "They run w1, w2, whose" in said
     twins.look({"w2": 5, "w3": 5}, 25.0)
     assert twins.warnings(nodes[1:]) == []
+
+
+@pytest.mark.parametrize(
+    ("mounts", "disturbed"),
+    [
+        ((("nfs4", "4.2"), ("nfs4", "4.0")), True),
+        ((("nfs", "3"), ("nfs4", "4.2")), False),
+        ((("nfs", "3"), ("nfs", "3")), False),
+        ((("cifs", "3.1.1"), ("cifs", "3.1.1")), False),
+    ],
+)
+def test_where_a_server_knows_clients_by_name_the_warning_says_that_twins_disturb_each_other(
+    mounts: tuple[tuple[str, str], ...], *, disturbed: bool
+) -> None:
+    """Their tasks do not run as on other nodes while calls wait for 10 s and more."""
+    twins, boots = Twins(), ("b1", "b2")
+    nodes = [
+        beat(f"w{boot}", boot_id=boot).model_copy(
+            update={"mount": MountFacts(fstype=fstype, version=version, network=True)}
+        )
+        for boot, (fstype, version) in zip(boots, mounts, strict=True)
+    ]
+    for at in range(3):
+        twins.look({node.node: at for node in nodes}, 5.0 * at)
+    (said,) = twins.warnings(nodes)
+    assert ("whose tasks run as on other nodes" in said) is not disturbed
+    assert ("which disturb each other, since an NFS 4 server takes machines of one host name" in said) is disturbed
+    assert "systemd-machine-id-setup" in said
 
 
 def test_a_worker_that_beats_is_not_reaped_though_its_own_host_says_that_it_is_gone() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.heartbeat import HostId, MountFacts
-from spoold.rules.share.gathering import judge_company, judge_gathering
+from spoold.rules.share.gathering import judge_gathering
 
 RACE = {"rounds": 40, "doubled": 0, "nobody": 0, "errors": []}
 HEALTHY: dict[str, dict[str, Any]] = {
@@ -24,14 +23,10 @@ HEALTHY: dict[str, dict[str, Any]] = {
     "exclusive": RACE,
 }
 BOTH, RENAME, LOCK = ("rename", "lock"), ("rename",), ("lock",)
-HERE, THERE = HostId(hostname="a", boot_id="1"), HostId(hostname="b", boot_id="2")
-NFS, SMB = MountFacts(fstype="nfs4", network=True), MountFacts(fstype="cifs", network=True)
-DISK = MountFacts(fstype="ext4")
 
 
 def test_healthy_machines_are_called_so() -> None:
     assert judge_gathering(HEALTHY) == []
-    assert judge_company([HERE, THERE], {"a": NFS, "b": NFS}) == []
 
 
 @pytest.mark.parametrize(
@@ -77,31 +72,3 @@ def test_a_figure_and_what_it_means(
 def test_what_is_late_and_what_is_moved_are_told_apart() -> None:
     found = judge_gathering({"moved": {**HEALTHY["moved"], "still_listed": 1, "stat_still_sees": 1}})
     assert [remark.grade for remark in found] == ["bad", "note"]
-
-
-def test_two_machines_of_one_name_rule_locks_out() -> None:
-    (found,) = judge_company([HERE, HostId(hostname="a", boot_id="2")], {})
-    assert found.against == LOCK
-    assert "hostname" in found.mend
-
-
-def test_clones_of_one_disk_image_are_told_with_the_fix() -> None:
-    one, other = (HostId(hostname="a", machine_id="m", boot_id=boot) for boot in "12")
-    told = [remark for remark in judge_company([one, other], {}) if remark.grade == "warning"]
-    assert [remark.problem for remark in told] == [
-        "several machines called a have one machine id, as clones of one disk image do"
-    ]
-    assert "machine-id" in told[0].mend
-
-
-def test_one_machine_twice_proves_less() -> None:
-    (found,) = judge_company([HERE, HERE], {"a": DISK, "b": DISK})
-    assert (found.grade, found.against) == ("warning", ())
-    assert judge_company([HostId(hostname="a"), HostId(hostname="b")], {}) == []
-
-
-@pytest.mark.parametrize(("others", "grades"), [(NFS, ["bad"]), (SMB, ["bad", "warning"])])
-def test_a_machine_that_is_the_server_itself(others: MountFacts, grades: list[str]) -> None:
-    found = judge_company([HERE, THERE], {"a": DISK, "b": others})
-    assert [remark.grade for remark in found] == grades
-    assert found[0].against == LOCK

@@ -3,6 +3,7 @@
 Law: two machines are twins only if beats of both were seen to move after both were there. A machine that was started
 anew has another boot id too, but the beats of its former nodes stand still. Machines that were resumed from one image
 have one boot id. They are twins if a node on one of them says that the process of another is gone, which then beats.
+An NFS 4 server knows clients by their host names, so twins disturb each other there, and the warning must say so.
 """
 
 from __future__ import annotations
@@ -16,10 +17,16 @@ from spoold.protocol.amount import some
 from spoold.protocol.heartbeat import Heartbeat, HostId
 from spoold.protocol.names import is_marked, unmarked
 from spoold.rules.cluster.clocks import machine
+from spoold.rules.share.mount_options import by_name
 
 MEND = (
     "On all of them but one, run `rm /etc/machine-id; systemd-machine-id-setup`, give it a host name of its own "
     "(`hostnamectl set-hostname NAME`), and reboot it"
+)
+ALIKE = "have one machine id, as clones of one disk or memory image do"
+ONE_CLIENT = (
+    "an NFS 4 server takes machines of one host name for one client: each loses its opens and locks to the other, "
+    "and calls wait, for 10 s and more while both are busy"
 )
 # So many nodes of one identity are compared, each with each: beats can be forged by the thousand.
 COMPARED = 64
@@ -59,9 +66,12 @@ class Twins:
         alike: dict[tuple[str, str], list[Heartbeat]] = defaultdict(list)
         for beat in nodes:
             alike[beat.host.hostname, unmarked(beat.host.machine_id)].append(beat)
-        return [
-            warning(hostname, named) for (hostname, _), same in sorted(alike.items()) if (named := self._of(same))
-        ]
+        found = []
+        for (hostname, _), same in sorted(alike.items()):
+            if named := self._of(same):
+                clients = [beat for beat in same if beat.node in named and beat.mount and by_name(beat.mount)]
+                found.append(warning(hostname, named, one_client=len(clients) > 1))
+        return found
 
     def _of(self, same: list[Heartbeat]) -> list[str]:
         """Return the nodes among these that have a twin; of very many, those among the ones that moved last."""
@@ -98,10 +108,13 @@ def are_twins(one: HostId, other: HostId) -> bool:
     return one.machine_id != other.machine_id and (is_marked(one.machine_id) or is_marked(other.machine_id))
 
 
-def warning(hostname: str, nodes: list[str]) -> str:
-    """Return the warning about machines of one host name, with the fix. nodes: those that run on them."""
-    called = machine(hostname, "(no host name)")
-    return (
-        f"several machines called {called} have one machine id, as clones of one disk or memory image do. They run "
-        f"{some(nodes)}, whose tasks run as on other nodes. {MEND}"
-    )
+def warning(hostname: str, nodes: list[str], *, one_client: bool) -> str:
+    """Return the warning about machines of one identity, with the fix. nodes: those that run on them.
+
+    one_client: several of them mount the spool from a server that knows clients by their host names.
+    """
+    so = f"several machines called {machine(hostname, '(no host name)')} {ALIKE}. They run {some(nodes)}"
+    if not one_client:
+        return f"{so}, whose tasks run as on other nodes. {MEND}"
+    dead = "A worker whose beats wait for too long is taken for dead, and its tasks run again"
+    return f"{so}, which disturb each other, since {ONE_CLIENT}. {dead}. {MEND}"

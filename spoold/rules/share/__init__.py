@@ -2,6 +2,7 @@
 
     mount_options  which mount options are unsafe; whether a node mounts as the doctor approved
     checkup        what the doctor's figures of one machine mean
+    company        what follows from who takes part: twins, machines of one name, one machine twice
     gathering      what the figures of several machines mean that made trials together
     remarks        how what is found out about a mount is said
     verdict        safe with rename, safe with lock, or not safe

@@ -18,15 +18,10 @@ Law: as in `checkup`. Only operations that spoold relies on can rule a strategy 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Mapping
 
 from spoold.protocol.amount import amount
-from spoold.protocol.heartbeat import HostId, MountFacts
-from spoold.protocol.report import Remark, Strategy
-from spoold.rules.cluster.twins import MEND, are_twins
-from spoold.rules.share.mount_options import beside
+from spoold.protocol.report import Remark
 from spoold.rules.share.remarks import BOTH, LOCK, RENAME, Figures, bad, judged, note, warning
 
 VERY_LATE_S = 1.0
@@ -37,36 +32,6 @@ LONG_ABSENT_S = 1.0
 def judge_gathering(together: Mapping[str, Figures]) -> list[Remark]:
     """The remarks on the common trials."""
     return judged(together, _JUDGES)
-
-
-def judge_company(hosts: Sequence[HostId], mounts: Mapping[str, MountFacts]) -> list[Remark]:
-    """The remarks that follow from who takes part. mounts: by node, as far as known."""
-    found = []
-    boots: dict[str, set[str]] = {}
-    for host in hosts:
-        boots.setdefault(host.hostname, set()).add(host.boot_id)
-    twins = sorted(name for name, ids in boots.items() if len(ids) > 1)
-    if twins:
-        problem = f"several machines are called {', '.join(twins)}, and an NFS server may take them for one"
-        found.append(bad("peers", f"{problem}: both were seen to hold one lock", "give each its own hostname", LOCK))
-    cloned = sorted({one.hostname for one, other in combinations(hosts, 2) if are_twins(one, other)})
-    if cloned:
-        problem = f"several machines called {', '.join(cloned)} have one machine id, as clones of one disk image do"
-        found.append(warning("peers", problem, MEND[0].lower() + MEND[1:]))
-    crowded = [boot for boot, count in Counter(host.boot_id for host in hosts if host.boot_id).items() if count > 1]
-    if crowded:
-        problem = "some of the machines are one and the same, which proves less than two kernels would"
-        found.append(warning("peers", problem, "run it on different machines"))
-    shared = [mount for mount in mounts.values() if mount.network]
-    if any(not mount.network for mount in mounts.values()):
-        for strategy in ("lock", "rename"):
-            problem, mend = beside(shared, strategy)
-            if problem:
-                against: tuple[Strategy, ...] = LOCK if strategy == "lock" else ()
-                grade = "bad" if against else "warning"
-                text = f"one of the machines {problem}"
-                found.append(Remark(grade=grade, probe="peers", problem=text, mend=mend, against=against))
-    return found
 
 
 _FRESH = "NFS: vers=4.2, no nocto; SMB: cache=strict, no directory leases; sshfs: dir_cache=no"

@@ -33,6 +33,11 @@ def family(fstype: str) -> str:
     return "nfs" if fstype in _NFS else "smb" if fstype in _SMB else "other"
 
 
+def by_name(mount: MountFacts) -> bool:
+    """Whether the server knows this client by its host name, as NFS 4 does if the client has no other id."""
+    return mount.network and family(mount.fstype) == "nfs" and (mount.version[:1] == "4" or mount.fstype == "nfs4")
+
+
 def facts_of(fstype: str, options: Iterable[str], *, network: bool) -> MountFacts:
     """The facts of a mount that affect safety, in one spelling."""
     listed = list(options)

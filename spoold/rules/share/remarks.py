@@ -38,13 +38,18 @@ def judged(measured: Mapping[str, Figures], judges: Judges) -> list[Remark]:
     found = []
     for probe, figures in measured.items():
         if "error" in figures:
-            found.append(bad(probe, f"the trial ended with {figures['error']}", _mend(figures)))
+            said = "" if figures.get("lost") else "the trial ended with "
+            found.append(bad(probe, f"{said}{figures['error']}", _mend(figures)))
         elif probe in judges:
             found += judges[probe](figures)
     return found
 
 
 def _mend(figures: Figures) -> str:
+    if figures.get("lost"):
+        return "see what that machine says, and let the doctor run again on all of them"
+    if figures.get("late"):
+        return "let the doctor run again; if it takes as long then, see the server's log about this"
     if figures.get("hung"):
         return "check the network and the file server; a hard mount goes on by itself when the server is back"
     return "check the permissions of the share and the server's log about this"

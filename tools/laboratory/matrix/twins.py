@@ -4,13 +4,17 @@ one image of memory, and their nodes were started after that, as the manual says
 Each has a worker and, but for laptop1, a master. The first leader runs on a clone, then on a laptop that is none.
 
 Law: machines of one identity all live, so each task is to end as its first attempt, and no node is ever reaped. Each
-leader names the nodes of both clones in `spool status`, with the fix, in time.
+leader names the nodes of both clones in `spool status`, with the fix, in time. `spool doctor --with 2` on both, while
+their nodes run, names them with the fix, too, and ends in time.
 """
 
 from __future__ import annotations
 
+import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+from tools.laboratory.channel import Done
 from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import BOOT_ID
 from tools.laboratory.matrix.outages import lease, next_leader, nothing_left
@@ -20,8 +24,10 @@ from tools.laboratory.matrix.workload import Workload
 
 CLONED = "laptop3"
 TASKS, TASK_S = 30, 2  # of each half: one under a leader on a clone, one under a leader that is none
-NAMED_S = 30
+NAMED_S, EXAMINED_S = 30, 120
 FIX = "systemd-machine-id-setup"
+# Where the server takes both for one client.
+ONE_CLIENT = ("nfs4.0", "nfs4.1", "nfs4.2")
 
 
 def first() -> Workload:
@@ -68,8 +74,10 @@ def _together(pool: Pool, boots: int) -> Told:
     wait_until("all tasks end", lambda: nothing_left(pool), 120, every_s=0.5)
     if reaped := pool.on_disk('grep -h \'"event":"REAPED"\' events/*.jsonl || true').splitlines():
         raise Unproven(f"{len(reaped)} nodes were reaped though all lived: {reaped[0]}")
+    examined = _examine(pool, pair)
     named = " and ".join(f"{seconds:.0f} s" for seconds in times)
-    return Told(1, f"named after {named}; {stopped} leaders on clones stopped, {lease(pool)[1]} led then")
+    stops = f"{stopped} leaders on clones stopped, {lease(pool)[1]} led then"
+    return Told(1, f"named after {named}, by the doctor after {examined:.0f} s; {stops}")
 
 
 def _prove_alike(pool: Pool, pair: list[str], boots: int) -> None:
@@ -113,3 +121,35 @@ def _lead_elsewhere(pool: Pool, pair: list[str]) -> int:
     if lease(pool)[1] == CLONED:
         raise Unproven("a clone still leads though the masters of both were stopped")
     return stopped
+
+
+def _examine(pool: Pool, pair: list[str]) -> float:
+    """Let both clones ask the doctor at once, and demand a report from each that names them with the fix; the time.
+
+    Errors: Failed, Unproven.
+    """
+    began = time.monotonic()
+
+    def ask(laptop: str) -> Done:
+        words = ("doctor", "--with", str(len(pair)), "--files", "200", "--json")
+        return pool.spool(laptop, *words, timeout=EXAMINED_S, check=False)
+
+    with ThreadPoolExecutor(len(pair)) as asking:
+        told = dict(zip(pair, asking.map(ask, pair), strict=True))
+    for laptop, done in told.items():
+        if problem := _unnamed(pool, done):
+            raise Unproven(f"spool doctor on {laptop}, after {time.monotonic() - began:.0f} s: {problem}")
+    return time.monotonic() - began
+
+
+def _unnamed(pool: Pool, done: Done) -> str:
+    """What the doctor's answer lacks; or nothing."""
+    try:
+        report = json.loads(done.out)
+    except ValueError:
+        return f"no report within {EXAMINED_S} s: {done.err.strip()[-300:]}"
+    if not any(FIX in remark["mend"] and CLONED in remark["problem"] for remark in report["remarks"]):
+        return f"{report['verdict']}, and the twins are not named: {report['reason']}"
+    if pool.lab.protocol.name in ONE_CLIENT and report["verdict"] != "not safe":
+        return f"it says {report['verdict']} of what cannot be tried: {report['reason']}"
+    return "" if FIX in done.err else "the twins are not named before the trials"
