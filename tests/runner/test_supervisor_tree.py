@@ -22,7 +22,7 @@ def test_a_name_with_blanks_and_parentheses_is_no_trouble(tmp_path: Path) -> Non
         assert seen is not None
         assert (seen.parent, seen.group, seen.session) == (os.getpid(), os.getpgrp(), os.getsid(0))
         assert seen.alive
-        assert seen.rss > 0
+        eventually(lambda: (seen := tree.look(process.pid)) is not None and seen.rss > 0)  # its name comes first
         process.kill()
         eventually(lambda: (seen := tree.look(process.pid)) is not None and not seen.alive)
     finally:
