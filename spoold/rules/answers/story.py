@@ -40,7 +40,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "FAULT": ("spoold itself failed on {writer}", {"input": " in the handling of ", "error": ": "}),
     "FENCED": ("taken away from {writer}: what attempt {attempt} did there does not count", {}),
     "FILES_OVERLAP": ("changed files that another task changed, too", {}),
-    "FROZEN": ("stands still, since {writer} does not reach the share", {}),
+    "FROZEN": ("stands still, since {writer} has not beaten for as long as its lease", {}),
     "HELD": ("taken back from the workers: a gate has closed, or more urgent work has come", {"for": ": task "}),
     "IGNORED": ("a request about it was ignored", {"why": ": "}),
     "READY": ("ready for a worker", {}),
