@@ -33,7 +33,9 @@ from spoold.store.records import ASIDE
 from spoold.store.store import clear_directory
 
 
-def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
+def watch(
+    desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = (), here: Collection[str] = ()
+) -> list[str]:
     """Look at all beats; return the nodes that are dead, by silence, which their own host's report shortens.
 
     Errors: OSError.
@@ -43,6 +45,7 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
     asleep: nodes whose last beat says so. They are not reaped as long as there is nothing to take back.
     gone: masters of this host whose process has ended. (A worker's tasks may still have processes: its successor ends
     those first, and then reports it.)
+    here: nodes that a request calls gone, and that run on this host: only silence counts of them.
     """
     present = [worker for worker in desk.view.claimed if is_node(worker)]
     if desk.step.listed.beats:
@@ -58,9 +61,10 @@ def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) 
             "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
         )
     reported = {*said, *gone} - {desk.store.writer}
-    # On a local disk all nodes are on one machine, and what it says of them is proof.
-    confirmed = desk.watch.gone(reported) if desk.store.fs.remote else reported
-    dead = sorted({*silent, *confirmed} - {desk.store.writer})
+    confirmed = desk.watch.gone(reported)
+    # On a local disk all nodes are on one machine, whose word counts at once: unless this host finds the process.
+    told = {*(confirmed if desk.store.fs.remote else reported)} - {*here}
+    dead = sorted({*silent, *told} - {desk.store.writer})
     if dead:
         desk.step.doubt()
     return dead if desk.step.listed.everything else []

@@ -34,7 +34,7 @@ from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of
 from spoold.store.obstacles import barrier, named, obstacles
 from spoold.store.predecessors import Standstill
-from spoold.store.presence import provably_gone
+from spoold.store.presence import provably_gone, runs_here
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
 
@@ -104,6 +104,19 @@ class Reporting:
             self._gone = {node: self._beats[node].beat for node in self._standstill.gone(missing, now)}
         return {node for node, name in desk.view.beats.items() if self._gone.get(node) == name.content}
 
+    def here(self, desk: Desk, host: Host) -> set[str]:
+        """Return the nodes that a request calls gone, and that run on this host as of their last beat that was read.
+
+        Who posted the request may be mistaken, or mean harm. It asks the machine, never the share.
+        """
+        said = {request.target for request in desk.view.requests if request.verb is Verb.REAP}
+        found = set[str]()
+        for node in said & desk.view.beats.keys() & self._beats.keys():
+            with desk.faults.handling("host of node", node):
+                if runs_here(self._beats[node], host):
+                    found.add(node)
+        return found
+
     def refute(self, desk: Desk, gone: Collection[str]) -> None:
         """Name as twins the nodes that beat after their own host, or this one, was heard to say that they are gone.
 
@@ -115,7 +128,10 @@ class Reporting:
         for request in desk.view.requests if refuted else ():
             if request.verb is Verb.REAP and request.target in refuted:
                 self._twins.miss(request.target, request.unique)
-                take_away(desk, control.path(request))
+                path = control.path(request)
+                if take_away(desk, path):
+                    said = f"{path} said that {request.target} is gone, but it beats: the request was removed"
+                    desk.report.refuse(said, desk.step.now.monotonic)
 
     def announce(
         self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile], dead: Collection[str]

@@ -114,7 +114,8 @@ def _count(desk: Desk, duties: Duties) -> None:
 def _watch(desk: Desk, duties: Duties) -> None:
     reporting = duties.reporting
     gone = reporting.gone(desk, duties.host)
-    duties.dead = reaping.watch(desk, reporting.asleep(desk), gone)
+    here = reporting.here(desk, duties.host)
+    duties.dead = reaping.watch(desk, reporting.asleep(desk), gone, here)
     reporting.refute(desk, gone)
 
 

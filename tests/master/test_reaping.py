@@ -334,3 +334,20 @@ def test_a_crash_that_was_a_workers_own_silence_is_charged_to_no_task(lives: boo
     made.crash("w2")
     made.advance(30)
     assert charged(made) == (3, 1 if lives else 2)
+
+
+def test_a_request_that_calls_a_running_worker_gone_is_removed_and_told() -> None:
+    """A file in control/ is no proof, neither on a local disk: the worker's process is found there."""
+    made = Cluster()
+    made.master("m1", host="desk")
+    made.worker("w1", 1, host="desk")
+    made.settle()
+    made.submit("a.json", '{"id": "a", "command": ["work"]}')
+    made.settle()
+    made.fs.write("control/reap.w1.z-1.json", b'{"by": "me"}', durable=False)
+    made.advance(20)
+    assert (made.find("a").state, made.find("a").branch, made.find("a").name.attempt) == ("claimed", "w1", 1)
+    assert made.fs.list("control") == []
+    latest = max(made.fs.list("status"), key=lambda name: int(name.partition("-")[2].partition(".")[0]))
+    said = made.fs.read(f"status/{latest}").decode()
+    assert "control/reap.w1.z-1.json said that w1 is gone, but it beats: the request was removed" in said
