@@ -44,7 +44,7 @@ def reaping_by_wall_clock() -> list[Swap]:
         age_s = desk.step.now.wall - datetime.fromisoformat(beat.at).timestamp()
         return age_s >= desk.store.settings.heartbeat.dead_after_s
 
-    def watch(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
+    def watch(desk: Desk, *_: Collection[str]) -> list[str]:
         read = {node: beats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
         return sorted({n for n, beat in read.items() if stamp_is_old(desk, beat)} - {desk.store.writer})
 
@@ -65,10 +65,8 @@ def _forgotten(try_rmdir: bool) -> list[Swap]:
         seen.setdefault(id(desk.store.fs), set()).add(worker)
         return True
 
-    def watch_others(desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = ()) -> list[str]:
-        return [
-            node for node in watch(desk, asleep, gone) if not any(node in forgotten for forgotten in seen.values())
-        ]
+    def watch_others(desk: Desk, *said: Collection[str]) -> list[str]:
+        return [node for node in watch(desk, *said) if not any(node in forgotten for forgotten in seen.values())]
 
     return [(reaping, "_reap_claims", reap_once), (reaping, "watch", watch_others)]
 
