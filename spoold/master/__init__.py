@@ -16,7 +16,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       units_lent  which units are lent                 fleet       the workers that are awake, and what they can run
     changes     which listings are wanted, and what they changed in the view
     place       where a token is, as a value
-    misnamed    files among the tasks whose names are no task's
+    misnamed    files among tasks and requests whose names are of neither
     archived    which ids are in the archive, in few bytes
     takeover    what a new leader reads before it plans
     following   what has changed since the last listings

@@ -27,6 +27,7 @@ from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.names import EndedName, key
 from spoold.protocol.result import Result
 from spoold.store import absence, checkpoints
+from spoold.store.obstacles import named
 from spoold.store.regular import regular
 from spoold.system.errnos import Meaning, classify, concerns_one_file
 
@@ -168,11 +169,12 @@ class Feed:
         listed = checkpoints.list_checkpoints(fs)
         self._standing = [name for name in listed if name.epoch <= desk.epoch]
         # No leader wrote it, and under a higher name it would be read instead of theirs, by every next leader.
-        faults += [
+        strange = [
             f"{checkpoints.path_of(name)} is of a later epoch than {desk.epoch}, so no leader wrote it, and it is "
             "passed over; remove it"
             for name in listed[: len(listed) - len(self._standing)]
         ]
+        faults += named(strange, "checkpoints of a later epoch")
         try:
             patient = now - self._waits[1] < PATIENCE_S
             found = checkpoints.latest(fs, self._standing, faults, patient=patient)

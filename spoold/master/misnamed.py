@@ -1,19 +1,21 @@
 """Files among the tasks and the requests whose names are of neither: they are ignored, with a warning.
 
 Law: the name alone decides: such a file is never opened and never moved. A warning stands for as long as the last
-listing shows the file.
+listing shows the file. Only what is shown is explained, since anybody may put any number of files there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 
 from spoold.protocol import layout, misnamed
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import State
-from spoold.protocol.misnamed import fault
+from spoold.protocol.misnamed import belongs_to_others, fault
 
 TOLD = 5
 MEND = "it is passed over: rename it, or move it away"
@@ -21,22 +23,22 @@ MEND = "it is passed over: rename it, or move it away"
 
 @dataclass(slots=True)
 class Misnamed:
-    """Directory → each path there and its fault, as last listed."""
+    """Directory → the names there that count as nothing, as last listed, and what explains one."""
 
-    found: dict[str, list[str]] = field(default_factory=dict)
+    found: dict[str, tuple[list[str], Callable[[str], str | None]]] = field(default_factory=dict)
 
     def see(self, state: State, directory: str, names: Collection[str]) -> None:
         """Note the names in a listed directory that did not parse."""
-        self._note(directory, {name: fault(state, name) for name in sorted(names)})
+        self._note(directory, [name for name in names if not belongs_to_others(name)], partial(fault, state))
 
     def see_requests(self, names: Collection[str]) -> None:
         """Note the names in control/ that did not parse."""
-        self._note(layout.CONTROL, {name: misnamed.of_request(name) for name in sorted(names)})
+        self._note(layout.CONTROL, [name for name in names if not name.startswith(".")], misnamed.of_request)
 
-    def _note(self, directory: str, faults: dict[str, str | None]) -> None:
+    def _note(self, directory: str, names: list[str], explain: Callable[[str], str | None]) -> None:
         self.found.pop(directory, None)
-        if told := [f"{directory}/{legible(name)} {why}" for name, why in faults.items() if why is not None]:
-            self.found[directory] = told
+        if names:
+            self.found[directory] = sorted(names), explain
 
     def see_waiting(self, directory: str, lanes: Iterable[tuple[str, str]]) -> None:
         """Note lane and name of each file that did not parse in a listing of all of waiting/."""
@@ -50,7 +52,8 @@ class Misnamed:
 
     def warnings(self) -> list[str]:
         """Return the warnings: the first few, and how many more there are."""
-        faults = [line for _, lines in sorted(self.found.items()) for line in lines]
-        more = len(faults) - TOLD
+        listed = ((place, name, explain) for place, (names, explain) in sorted(self.found.items()) for name in names)
+        shown = [f"{place}/{legible(name)} {explain(name)}; {MEND}" for place, name, explain in islice(listed, TOLD)]
+        more = sum(len(names) for names, _ in self.found.values()) - TOLD
         rest = [f"{amount(more, 'more file')} with a wrong name; `spool fsck` shows them"] if more > 0 else []
-        return [*(f"{line}; {MEND}" for line in faults[:TOLD]), *rest]
+        return [*shown, *rest]

@@ -33,6 +33,11 @@ from spoold.store.records import ASIDE
 from spoold.store.store import clear_directory
 
 
+def reported(desk: Desk) -> set[str]:
+    """Return the nodes that a request calls gone."""
+    return {request.target for request in desk.view.requests if request.verb is Verb.REAP}
+
+
 def watch(
     desk: Desk, asleep: Collection[str] = (), gone: Collection[str] = (), here: Collection[str] = ()
 ) -> list[str]:
@@ -52,7 +57,6 @@ def watch(
         # Of two machines that are one node the lower beat may be the one that moves: their sum changes in any case.
         shown = {node: sum(name.beat for name in names) for node, names in desk.view.standing.items()}
         desk.watch.look(shown, present, desk.step.now.monotonic, desk.store.clock.monotonic())
-    said = {request.target for request in desk.view.requests if request.verb is Verb.REAP}
     silent = [node for node in desk.watch.dead() if node not in asleep or not _may_sleep(desk, node)]
     if returning := desk.watch.returning():
         away_s = desk.watch.absence.away_s
@@ -60,10 +64,10 @@ def watch(
             f"this leader saw nothing of the share for {away_s:.0f} s; not back yet: {', '.join(returning)}. Their "
             "tasks stay with them for as long again (at most 5 min), because a lost connection is slow to come back"
         )
-    reported = {*said, *gone} - {desk.store.writer}
-    confirmed = desk.watch.gone(reported)
+    told = {*reported(desk), *gone} - {desk.store.writer}
+    confirmed = desk.watch.gone(told)
     # On a local disk all nodes are on one machine, whose word counts at once: unless this host finds the process.
-    told = {*(confirmed if desk.store.fs.remote else reported)} - {*here}
+    told = {*(confirmed if desk.store.fs.remote else told)} - {*here}
     dead = sorted({*silent, *told} - {desk.store.writer})
     if dead:
         desk.step.doubt()
@@ -115,7 +119,8 @@ def _remove_traces(desk: Desk, node: str) -> bool:
             return False
     desk.view.see_beats({other: names for other, names in desk.view.standing.items() if other != node})
     requests = [r for r in desk.view.requests if r.target == node and r.verb in (Verb.REAP, Verb.DRAIN)]
-    return all(take_away(desk, control.path(request)) for request in requests)
+    taken = [take_away(desk, control.path(request)) for request in desk.some(requests)]
+    return all(taken) and len(taken) == len(requests)  # else those that are left call it gone in the next step
 
 
 def _reap_claims(desk: Desk, worker: str) -> bool:

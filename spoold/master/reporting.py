@@ -14,6 +14,7 @@ from spoold.master.alerts import Alerts, left_behind
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted
+from spoold.master.reaping import reported
 from spoold.master.rejecting import take_away
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
@@ -109,9 +110,8 @@ class Reporting:
 
         Who posted the request may be mistaken, or mean harm. It asks the machine, never the share.
         """
-        said = {request.target for request in desk.view.requests if request.verb is Verb.REAP}
         found = set[str]()
-        for node in said & desk.view.beats.keys() & self._beats.keys():
+        for node in reported(desk) & desk.view.beats.keys() & self._beats.keys():
             with desk.faults.handling("host of node", node):
                 if runs_here(self._beats[node], host):
                     found.add(node)
@@ -125,13 +125,13 @@ class Reporting:
         refuted = desk.watch.refuted
         for node in refuted & {*gone}:
             self._twins.miss(node, desk.store.writer)
-        for request in desk.view.requests if refuted else ():
-            if request.verb is Verb.REAP and request.target in refuted:
-                self._twins.miss(request.target, request.unique)
-                path = control.path(request)
-                if take_away(desk, path):
-                    said = f"{path} said that {request.target} is gone, but it beats: the request was removed"
-                    desk.report.refuse(said, desk.step.now.monotonic)
+        wrong = [r for r in desk.view.requests if r.verb is Verb.REAP and r.target in refuted] if refuted else []
+        for request in desk.some(wrong):
+            self._twins.miss(request.target, request.unique)
+            path = control.path(request)
+            if take_away(desk, path):
+                said = f"{path} said that {request.target} is gone, but it beats: the request was removed"
+                desk.report.refuse(said, desk.step.now.monotonic)
 
     def announce(
         self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile], dead: Collection[str]

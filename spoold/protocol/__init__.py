@@ -3,7 +3,7 @@
     layout      the tree: which directories there are, what each is for, how a path is spelled
     names       the grammar of every file name (names carry the state that changes)
     door        the grammar of what stands in admitting/
-    misnamed    why a file that looks like a task's is not one
+    misnamed    why a file that looks like a task, a request or a change of settings is none
     drop        the names of files in pending/, other people's and ours
     name_parts  parts of a name, cut out without parsing the rest
     order       urgency and age as text that sorts

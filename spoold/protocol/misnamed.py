@@ -22,9 +22,14 @@ _COUNTS = re.compile(r"a(\d+)f(\d+)c(\d+)(?:r(\d+))?(d?)")
 _DIGITS = {"attempt a": 9, "failures f": 9, "crashes c": 9, "rest r": 12}
 
 
+def belongs_to_others(name: str) -> bool:
+    """Whether it is the name of another program's file: hidden, or with another ending."""
+    return name.startswith(".") or not name.endswith(".json")
+
+
 def fault(state: State, name: str) -> str | None:
     """What is wrong with a name in this state's directory; None if it parses, and for other programs' files."""
-    if name.startswith(".") or not name.endswith(".json"):
+    if belongs_to_others(name):
         return None
     if state in (State.COMPLETED, State.FAILED):
         return None if parse_ended(name) else _of_ended(name)
@@ -55,7 +60,7 @@ def of_request(name: str) -> str | None:
 
 def of_change(name: str) -> str | None:
     """What is wrong with a name in settings/; None if it parses, and for other programs' files."""
-    if name.startswith(".") or not name.endswith(".json") or parse_change(name):
+    if belongs_to_others(name) or parse_change(name):
         return None
     return f"is not NUMBER.NODE.json ({_SEE})"
 

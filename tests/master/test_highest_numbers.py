@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -21,41 +20,20 @@ from spoold.client.spool_client import SpoolClient
 from spoold.client.steps import Steps
 from spoold.doctor import records
 from spoold.master.reporting import STRANGE_EVERY_S
-from spoold.protocol import layout, names
-from spoold.protocol.change import parse_change
-from spoold.protocol.checkpoint import parse_checkpoint
-from spoold.protocol.door import parse_batch, parse_door
-from spoold.protocol.entry import parse_entry
+from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Report, parse_report
-from spoold.protocol.step import parse_step, sum_of
+from spoold.protocol.report import Report
+from spoold.protocol.step import sum_of
 from spoold.store import snapshots
 from spoold.store.reports import list_reports
 from spoold.store.store import make_directory
+from tests.protocol.test_layout_document import PARSERS, TEXT
 from tests.support.cluster import Cluster
 
-TEXT = (Path(__file__).parents[2] / "spool_layout.md").read_text(encoding="utf-8")
-PARSERS: dict[str, Callable[[str], object]] = {
-    "task": names.parse_task,
-    "returned": names.parse_returned,
-    "ended": names.parse_ended,
-    "log": names.parse_log,
-    "archived": names.parse_archived,
-    "beat": names.parse_beat,
-    "lease": names.parse_lease,
-    "snapshot": names.parse_snapshot,
-    "checkpoint": parse_checkpoint,
-    "report": parse_report,
-    "change": parse_change,
-    "entry": parse_entry,
-    "step": parse_step,
-    "events": names.parse_events,
-    "door": parse_door,
-    "batch": parse_batch,
-}
 # Without a number of their own: an ORDER is an age, and its parts are no counts.
 OTHERS = {"original", "request", "lane"}
+NUMBERED = {kind: parse for kind, parse in PARSERS.items() if kind not in OTHERS}
 PLACES = {
     "task": "waiting/type=command,run=command",
     "ended": "results",
@@ -95,10 +73,10 @@ def extremes(kind: str, example: str) -> Iterator[str]:
         spelled = (
             f"{example[: found.start()]}{10**digits - 1}{example[found.end() :]}" for digits in range(18, 0, -1)
         )
-        most = next(10 ** (18 - turn) - 1 for turn, name in enumerate(spelled) if PARSERS[kind](name) is not None)
+        most = next(10 ** (18 - turn) - 1 for turn, name in enumerate(spelled) if NUMBERED[kind](name) is not None)
         for value in (most, most - 1, *((most - 10**6, 4 * 10**8) if kind in REFUSES else ())):
             name = f"{example[: found.start()]}{value}{example[found.end() :]}"
-            if PARSERS[kind](name) is not None:
+            if NUMBERED[kind](name) is not None:
                 yield name
 
 
@@ -111,8 +89,8 @@ CASES = [
 
 
 def test_every_family_with_a_number_is_played() -> None:
-    assert {kind for kind, _, _ in families()} == {*PARSERS, *OTHERS}
-    assert {kind for kind, _ in CASES} == {*PARSERS}
+    assert {kind for kind, _, _ in families()} == {*NUMBERED, *OTHERS}
+    assert {kind for kind, _ in CASES} == {*NUMBERED}
     assert len(CASES) > 50
 
 

@@ -192,6 +192,18 @@ def retries(world: World, count: int) -> None:
     world.until(lambda: not any(name.startswith("retry.") for name in world.cluster.fs.list("control")))
 
 
+def reports(world: World, count: int) -> None:
+    """Of a node that lives, and of one that left nothing else."""
+    for number in range(count * 4):
+        put(world, f"control/reap.{('w1', 'gone')[number % 2]}.u{number}.json", b"{}")
+    world.until(lambda: not any(name.startswith("reap.") for name in world.cluster.fs.list("control")))
+
+
+def strange_requests(world: World, count: int) -> None:
+    for number in range(count * 4):
+        put(world, f"control/cancle.strange-{number}.u{number}.json", b"{}")
+
+
 def reservations(world: World, count: int) -> None:
     for number in range(count):
         put(world, f"control/reserve.+all.r{number}.json", b"{}")
@@ -262,6 +274,8 @@ KINDS: tuple[Callable[[World, int], None], ...] = (
     cancels,
     holds,
     retries,
+    reports,
+    strange_requests,
     reservations,
     approvals,
     ended_long_ago,
