@@ -286,6 +286,7 @@ class _Gathering:
             lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
             notes=beat.notes,
             avoids=beat.avoids,
+            keeps=beat.keeps,
         )
 
     def _lanes(self, worker: str, names: list[str]) -> list[Lane]:

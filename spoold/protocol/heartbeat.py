@@ -118,6 +118,17 @@ class Capabilities(BaseModel):
     about: dict[str, dict[str, str]] = {}
 
 
+class Keeps(BaseModel):
+    """The task that a worker keeps room for, since it has too little free for it yet, and how much of what that task
+    needs later tasks may take meanwhile: `cpus`, `mem_mb`, `gpus`, `slot`, or units of the worker's own limits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+
+    task: str = ""
+    spare: dict[str, Real] = {}
+
+
 class Heartbeat(BaseModel):
     """One beat of one node. role is worker or master; status idle, working, draining, halted, asleep, leader or
     standby, or a word of a later release. mem_available_mb (None: unknown) and disk_free_mb in MiB, load as the
@@ -126,7 +137,7 @@ class Heartbeat(BaseModel):
     avoids: tasks that it leaves to other workers for a while, each with the reason; only the latest of them.
     outlived: attempts (ID.ATTEMPT, the id in lower case) that its process ran when it was taken for dead; only the
     latest. clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it
-    goes by, '' for spool.toml alone.
+    goes by, '' for spool.toml alone. keeps: the task that it keeps room for.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -150,6 +161,7 @@ class Heartbeat(BaseModel):
     notes: tuple[str, ...] = ()
     clock_ahead_s: ClockS | None = None
     avoids: dict[str, str] = {}
+    keeps: Keeps | None = None
     endings: dict[str, Times] = {}
     spent: Spent | None = None
     durations: dict[str, Lasted] = {}

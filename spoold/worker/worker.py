@@ -100,7 +100,8 @@ class Worker:
         self._journal, self._units, self._lease = (journal := Journal(store)), Units(store), OwnLease(store.clock)
         store.faults.note = journal.note
         self._claims, self._allowance = Claims(store, journal), Allowance(store, journal, config.crowds)
-        self._claiming = Claiming(store, self._offering, self._claims.doubt, self._allowance, self._claims.order)
+        orders = (self._claims.doubt, self._allowance, slots, self._claims.order)
+        self._claiming = Claiming(store, self._offering, *orders)
         self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
         parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
         self._starting = Starting(store, *parts, root=root, environ=environ)
@@ -275,6 +276,7 @@ class Worker:
             "capabilities": self._offering.now,
             "notes": self.notes,
             "avoids": self._cooldown.avoids(),
+            "keeps": self._claiming.keeps if self.vacancies.free(len(self._attempts)) > 0 else None,
             "outlived": self._outlived,
             **self._settling.told(),
             **measured(self._attempts.values(), self.runner, self.scratch, self.host, self.store.faults),
@@ -368,8 +370,7 @@ class Worker:
         done = self._settling.settle(over)
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
-            for file in attempt.files:
-                self._claims.spend(file)
+            self._claims.end(attempt.name, attempt.files)
             with self.store.faults.handling("lesson of the task", attempt.name.id, attempt.name.id):
                 self._cooldown.learn(attempt)
         return len(done)
@@ -413,8 +414,9 @@ class Worker:
         claimed, lost, skip = 0, self._claiming.lost, self._cooldown.keys() | self._attempts.keys()
         idle, here = self.slots - len(self._attempts) + self._lending.lent, self._attempts.values()
         limits, full = self._allowance.room(self._lending.counted(here), idle), self._lending.full
+        running = {held: demand(attempt) for held, attempt in self._attempts.items()}
         # An id that is here already is an old attempt that still ends; its task was removed and came again.
-        for mine in self._claiming.claim(offers, free, list(map(demand, here)), skip, limits, full):
+        for mine in self._claiming.claim(offers, free, running, skip, limits, full):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name, time)
@@ -425,7 +427,7 @@ class Worker:
     def _start(self, name: TaskName, time: Slice) -> bool:
         """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
         idle, here = len(self._attempts) - self._lending.lent < self.slots, self._attempts.values()
-        spent = name.encode() in self._claims.spent
+        spent = self._claims.is_spent(name)
         attempt = None if spent else self._starting.start(name, time, idle=idle, here=here)
         if attempt is None:
             self._claims.doubt()

@@ -280,9 +280,13 @@ def adoption_after_commit() -> list[Swap]:
         found = listed.pop(self.store.writer, set())
         return adopt(self, found - {a.name.encode() for a in self.running}, time)
 
-    nothing = property(lambda self: set())
     at_once = (Resuming, "_make_sure", lambda self, name: name)  # whose rename would find nothing
-    return [(Claims, "list", remember), (Worker, "_adopt", afterwards), (Claims, "spent", nothing), at_once]
+    return [
+        (Claims, "list", remember),
+        (Worker, "_adopt", afterwards),
+        (Claims, "is_spent", lambda *_: False),
+        at_once,
+    ]
 
 
 @moves.add("unknown may still happen", "Claims that turn up late are not adopted.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spoold.rules.scheduling.keeping import Kept
 from spoold.rules.scheduling.promoting import _Count
 from spoold.rules.scheduling.yielding import Way
 from tests.sim.mutation import Mutations, Swap
@@ -17,3 +18,8 @@ def nobody_makes_way() -> list[Swap]:
 @urgent.add("nobody waits behind what cannot move", "A ready task keeps its locks, and gives only units back.")
 def locks_are_kept() -> list[Swap]:
     return [(_Count, "_clear", lambda self, facts, entry, verdict: verdict)]
+
+
+@urgent.add("no task waits without end behind less urgent ones", "A worker keeps no room for what it has none for.")
+def no_room_is_kept() -> list[Swap]:
+    return [(Kept, "lets", lambda self, name, needs: True)]

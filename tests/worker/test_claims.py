@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import random
 import re
 
 import pytest
 
-from spoold.protocol.names import parse_task
+from spoold.protocol.names import TaskName, parse_task
+from spoold.protocol.order import encode_order
 from spoold.store import snapshots
 from tests.support.cluster import Cluster, Node
 
@@ -173,3 +175,24 @@ def test_an_attempt_whose_claim_was_replaced_by_a_closed_directory_is_given_up()
     assert not made.nodes["w1"].worker.running
     assert left(made) == []
     assert made.fs.list("results") == []
+
+
+@pytest.mark.parametrize("where", ["ready/type=command,run=command", "claimed/w1"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_token_that_anybody_makes_for_an_attempt_with_a_record_overwrites_nothing(where: str, seed: int) -> None:
+    """A member writes a file with the name of an attempt that is over, of any urgency and age; no leader looks."""
+    chance = random.Random(f"forged {seed}")
+    made, (_, node) = busy()
+    made.finish("a", exit_code=chance.choice([0, 0, 7]))
+    made.settle()
+    kept = {path: data for path, data in made.fs.files().items() if path.startswith(("results/", "completed/"))}
+    order = encode_order(chance.randrange(36**10), chance.randrange(9))
+    token = TaskName(chance.randrange(10**4), order, chance.choice("aA"), 1, 0, 0).encode()
+    assert node.runner is not None
+    before = len(node.runner.started)
+    made.fs.write(f"{where}/{token}", b'{"id": "a", "type": "command", "command": ["work"]}', durable=False)
+    made.advance(3.0, but="m1") if where.startswith("claimed") else made.step("w1")
+    made.advance(6.0)
+    assert [job.key for job in node.runner.started[before:] if job.key.lower() == "a.1"] == []
+    now = made.fs.files()
+    assert {path: now.get(path) for path in kept} == kept

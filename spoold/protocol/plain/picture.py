@@ -108,6 +108,7 @@ HEARTBEAT: Shape = {
     "notes": _texts,
     "clock_ahead_s": maybe(real(-_CLOCK_MAX_S, _CLOCK_MAX_S)),
     "avoids": _texts_by_name,
+    "keeps": maybe(part({"task": text, "spare": by_name(_figure)})),
     "endings": by_name(whole(0, _MOST)),
     "spent": maybe(_total),
     "durations": by_name(part({"n": whole(0, _MOST), "last": listed(_figure)})),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spoold.protocol.errors import BadFile
-from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.heartbeat import Capabilities, Keeps
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
@@ -23,7 +23,7 @@ class Seen:
     """A worker as its heartbeat shows it; lanes are the demands of its running tasks, as far as they were read.
 
     asleep: since when (RFC 3339) its machine sleeps, '' if it is awake; avoids: keys of tasks that it leaves
-    to others for a while, each with the reason.
+    to others for a while, each with the reason; keeps: the task that it keeps room for.
     """
 
     node: str
@@ -36,6 +36,7 @@ class Seen:
     lanes: tuple[Lane, ...] = ()
     notes: tuple[str, ...] = ()
     avoids: Mapping[str, str] = field(default_factory=dict)
+    keeps: Keeps | None = None
 
 
 @dataclass(frozen=True, slots=True)

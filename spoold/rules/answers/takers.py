@@ -11,6 +11,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import key
 from spoold.rules.answers.case import Case, Reason, Seen
 from spoold.rules.answers.starters import starter
+from spoold.rules.scheduling.keeping import SLOT, machine_needs, within
 from spoold.rules.scheduling.matching import fits, free, shuns, unfit
 
 NAMED = 5
@@ -84,10 +85,8 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
         text = f"every worker that can run it is busy: {each}{_queue(case)}"
         return [Reason("busy", text, "it goes on when a slot is free; more workers or slots make it faster")]
     roomy = [w for w in idle if fits(case.lane, free(w.capabilities, list(w.lanes)))]
-    if not roomy:
-        nodes = some([worker.node for worker in idle])
-        text = f"no worker has {_demand(case.lane)} free just now: {nodes}{_queue(case)}"
-        return [Reason("room", text, "it goes on when tasks there end")]
+    if crowded := _crowded(case, case.lane, idle, roomy):
+        return [crowded]
     notes = sorted({note for worker in roomy for note in worker.notes})
     if notes:
         return [Reason("notes", f"its workers say: {some(notes)}", "see `spool workers`")]
@@ -95,6 +94,23 @@ def room_now(case: Case, able: list[Seen]) -> list[Reason]:
         text = f"{amount(case.ahead, 'more urgent or older task')} before it in its lane"
         return [Reason("queue", text, "a higher priority puts a task before them")]
     return []
+
+
+def _crowded(case: Case, lane: Lane, idle: list[Seen], roomy: list[Seen]) -> Reason | None:
+    """The task has no room on any worker with a free slot, or none that is not kept for a task before it."""
+    kept = [worker.node for worker in idle if worker.keeps is not None and key(worker.keeps.task) == key(case.id)]
+    keeps = f"; {some(kept)} {'keeps' if len(kept) == 1 else 'keep'} room for it" if kept else ""
+    if not roomy or kept:
+        nodes = some([worker.node for worker in idle])
+        text = f"no worker has {_demand(lane)} free just now: {nodes}{keeps}{_queue(case)}"
+        return Reason("room", text, "it goes on when tasks there end")
+    needs = {**machine_needs(lane), **{f"limit {name}": float(units) for name, units in lane.uses}, SLOT: 1.0}
+    held = {w.node: w.keeps.task for w in roomy if w.keeps is not None and not within(needs, w.keeps.spare)}
+    if len(held) < len(roomy):
+        return None
+    each = some([f"{node} for {task}" for node, task in held.items()])
+    text = f"every worker that has room for it keeps that for a task before it: {each}"
+    return Reason("room", text, "it goes on when that one has started; a higher priority puts a task before it")
 
 
 def _leaves(case: Case, worker: Seen) -> str | None:

@@ -83,16 +83,17 @@ class Resuming:
             if number and time.over:
                 self._claims.doubt()
                 break
-            if file in self._claims.spent:
-                name = self._claims.give_back(file)
-                if name is not None:
-                    back += 1
-                    self._journal.note(
-                        "RETURNED", name.id, name.attempt, message="its claim was there again after its end"
-                    )
-                continue
             name = parse_task(file)
-            if name is None or key(name.id) in running:
+            if name is None:
+                continue
+            if self._claims.is_spent(name):
+                again = self._claims.give_back(file)
+                if again is not None:
+                    back += 1
+                    said = "its claim was there again after its end"
+                    self._journal.note("RETURNED", again.id, again.attempt, message=said)
+                continue
+            if key(name.id) in running:
                 continue
             with self._store.faults.handling("late claim of the task", name.id, name.id, name.attempt):
                 mine = self._make_sure(name)

@@ -18,12 +18,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.settings import LimitSettings
 from spoold.rules.attempts import quota as quotas
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.quota import Quota
+from spoold.rules.scheduling.keeping import machine_has, machine_needs
 from spoold.rules.scheduling.matching import LIMIT, TYPE
 from spoold.rules.scheduling.resources import limits_used
 from spoold.rules.scheduling.windows import Window
@@ -51,13 +53,22 @@ class Room:
 
     def lets(self, lane: Lane) -> bool:
         """Whether one more task of the lane may be claimed. Errors: OSError."""
+        return self.opens(lane) and self.has(lane)
+
+    def opens(self, lane: Lane) -> bool:
+        """Whether one may as soon as there is room for it. Errors: OSError."""
         if not self._allowance.breaking.lets(lane) or not self._allowance.crowding.lets(lane):
             return False
         if not self._allowance.limits(lane):
             return True
-        uses = self._allowance.uses(lane)
-        open_ = self._idle > 0 and self._allowance.shut(lane) is None
-        return open_ and all(self._allowance.has_room(name, units, self._used[name]) for name, units in uses.items())
+        return self._allowance.could_have(lane) and self._allowance.shut(lane) is None
+
+    def has(self, lane: Lane) -> bool:
+        """Whether there is room for it: a slot for a task that waits in none behind another, and units."""
+        if not self._allowance.limits(lane):
+            return True
+        uses = self._allowance.uses(lane).items()
+        return self._idle > 0 and all(self._allowance.has_room(name, units, self._used[name]) for name, units in uses)
 
     def take(self, lane: Lane) -> None:
         """Count a task that was claimed, or may have been."""
@@ -89,6 +100,26 @@ class Allowance:
         """Return the units of all limits that a task of the lane uses."""
         settings = self._store.settings
         return limits_used(lane, settings) if settings.limits else {}
+
+    def needs(self, lane: Lane) -> dict[str, float]:
+        """Return what a task of the lane takes of what is counted here, besides its slot, as `keeping` names it."""
+        needs = {f"limit {name}": float(units) for name, units in self.uses(lane).items()}
+        return {**machine_needs(lane), **needs, **self.crowding.needs(lane)}
+
+    def has(self, lane: Lane, can: Capabilities) -> dict[str, float]:
+        """Return how much there is of what a task of the lane needs. Starts within a window are spent."""
+        found, now = {**machine_has(can), **self.crowding.has(lane)}, self._store.clock.monotonic()
+        for name in self.uses(lane):
+            limit, window = self._own(name), self._windows.get(name)
+            assert limit is not None  # it is of those that count here
+            started = 0 if window is None or limit.rate is None else window.used(now)
+            found |= {f"limit {name}": float(min(most)) for most in [_mosts(limit, started)] if most}
+        return found
+
+    def could_have(self, lane: Lane) -> bool:
+        """Whether this worker's own limits ever have as many units as a task of the lane uses."""
+        own = [(units, limit) for name, units in self.uses(lane).items() if (limit := self._own(name)) is not None]
+        return all(units <= most for units, limit in own for most in _mosts(limit))
 
     def room(self, running: Iterable[Lane], idle: int) -> Room:
         """Return what is left beside these running tasks. idle: slots that are surely free."""
@@ -234,3 +265,9 @@ class Allowance:
     def _own(self, name: str) -> LimitSettings | None:
         limit = self._store.settings.limits.get(name)
         return limit if limit is not None and limit.per == "worker" else None
+
+
+def _mosts(limit: LimitSettings, started: int = 0) -> list[int]:
+    """Return how many units may be used, by its `max` and by its rate, of which some have started."""
+    most = [] if limit.max is None else [limit.max]
+    return most if limit.rate is None else [*most, limit.rate.count - started]

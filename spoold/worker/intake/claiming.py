@@ -4,6 +4,9 @@ A worker lists only the lanes that it can serve and takes the most urgent task i
 worker jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads out instead of
 losing one after the other.
 
+What it has no room for yet, it keeps room for, as
+`rules.scheduling.keeping` says.
+
 Law: a claim is one rename, and no task is opened before it. Losing a race is normal: a claim that failed is not
 looked into here, and the next look at this worker's own directory shows whether it was made.
 """
@@ -17,11 +20,13 @@ from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Keeps
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.scheduling import matching
-from spoold.rules.scheduling.matching import fits, free, unfit
+from spoold.rules.scheduling.keeping import SLOT, Kept
+from spoold.rules.scheduling.matching import Free, fits, free, unfit
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import list_lanes
 from spoold.store.obstacles import named
@@ -60,11 +65,12 @@ class Claiming:
         offering: Offering,
         doubt: Callable[[], None],
         allowance: Allowance,
+        slots: int,
         order: Callable[[TaskName], None] = lambda name: None,
     ) -> None:
         """order: receives each task before its claim."""
         self._order = order
-        self._allowance = allowance
+        self._allowance, self._slots = allowance, slots
         self._store = store
         self._offering = offering
         self._serves: dict[str, bool] = {}
@@ -76,6 +82,8 @@ class Claiming:
         self.lost = 0
         self._begun = 0
         self._left: list[Offer] = []
+        self._fresh = True
+        self._kept: Kept | None = None
         self._doubt = doubt
 
     def offers(self, shuns: Mapping[str, str]) -> list[Offer]:
@@ -88,7 +96,8 @@ class Claiming:
         if self._offering.look({**shuns, **self._allowance.shuns()}):
             self._serves.clear()
             self._left = []
-        if not self._polling.take("ready", READY_S * self._polling.dear) and len(self._left) >= SPREAD:
+        self._fresh = self._polling.take("ready", READY_S * self._polling.dear) or len(self._left) < SPREAD
+        if not self._fresh:
             return self._left
         found: list[Offer] = []
         if self._polling.take("lanes", LANES_S * self._polling.dear * self._polling.slow):
@@ -115,21 +124,24 @@ class Claiming:
         self,
         offers: list[Offer],
         slots: int,
-        running: list[Lane],
+        running: Mapping[str, Lane],
         skip: Collection[str],
         limits: Room,
         full: Collection[int] = (),
     ) -> Iterator[Claimed]:
         """Claim up to `slots` of the offers, yielding each as it is claimed. Errors: OSError.
 
-        running: the demands of running tasks; skip: keys of tasks that it leaves alone for now; limits: what
+        running: the demands of running tasks, by key; skip: keys of tasks that it leaves alone for now; limits: what
         is left of this worker's own limits, and slots that are surely free; full: depths of which it takes none, for
         which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that
         failed is not looked into here: nearly always another worker was quicker, and if it was carried out all the
         same, the next look at this worker's own directory finds it.
         """
-        left, room, index = offers, free(self._offering.now, running), self._begin(offers)
+        left, room, index = offers, free(self._offering.now, list(running.values())), self._begin(offers)
         self._allowance.breaking.forget_gone(skip)
+        if self._fresh or self._kept is None:
+            first = self._first_without_room(offers, room, skip, limits, full)
+            self._keep(first, running)
         time = Slice(self._store.clock)
         while slots > 0 and left and not time.over:
             index = index if index < len(left) else 0
@@ -138,6 +150,8 @@ class Claiming:
             if name is None or key(name.id) in skip or not (fits(lane, room) and limits.lets(lane)):
                 continue
             if full and self._level(lane_name, file) in full:
+                continue
+            if self._kept is not None and not self._kept.lets(name, self._takes(lane)):
                 continue
             self._order(name)
             error = self._store.attempt(
@@ -150,6 +164,8 @@ class Claiming:
                 continue
             slots -= 1  # also where it failed: the claim may have been made all the same
             limits.take(lane)
+            if self._kept is not None:
+                self._kept.take(self._takes(lane))
             self._allowance.breaking.claimed(name, lane)
             if error is None:
                 self._refused.pop(file, None)
@@ -161,6 +177,44 @@ class Claiming:
                 return
             self.lost += 1
             index = self._jump(len(left))
+
+    @property
+    def keeps(self) -> Keeps | None:
+        """The task for which room is kept, as the heartbeat says it."""
+        return None if self._kept is None else self._kept.told()
+
+    def _first_without_room(
+        self, offers: list[Offer], room: Free, skip: Collection[str], limits: Room, full: Collection[int]
+    ) -> tuple[TaskName, Lane] | None:
+        """Return the first task in order that only lacks room here, with its lane. Errors: OSError."""
+        serves = {name: lane for name, lane in self._lanes.items() if self._serves.get(name)}
+        short = {name for name, lane in serves.items() if not (fits(lane, room) and limits.has(lane))}
+        for file, lane_name in offers if short else ():
+            name = parse_task(file) if lane_name in short and file not in self._refused else None
+            if name is None or key(name.id) in skip or not limits.opens(serves[lane_name]):
+                continue
+            if not full or self._level(lane_name, file) not in full:
+                return name, serves[lane_name]
+        return None
+
+    def _keep(self, first: tuple[TaskName, Lane] | None, running: Mapping[str, Lane]) -> None:
+        """Keep room for this task: if it is another than before, it waits for all that runs here now."""
+        if first is None:
+            self._kept = None
+            return
+        name, lane = first
+        if self._kept is None or self._kept.name != name:
+            self._kept = Kept(name, self._needs(lane), frozenset(running))
+        has = {**self._allowance.has(lane, self._offering.now), SLOT: float(self._slots)}
+        self._kept.count(has, ((held, self._takes(demand)) for held, demand in running.items()))
+
+    def _needs(self, lane: Lane) -> dict[str, float]:
+        """Return what a task waits for: also a slot that is free, where it waits in none behind another."""
+        needs = self._allowance.needs(lane)
+        return {**needs, SLOT: 1.0} if self._allowance.limits(lane) else needs
+
+    def _takes(self, lane: Lane) -> dict[str, float]:
+        return {**self._allowance.needs(lane), SLOT: 1.0}
 
     def _level(self, lane_name: str, file: str) -> int | None:
         """The depth of a task in ready/, which never changes; None where it cannot be read."""

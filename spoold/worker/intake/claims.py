@@ -9,7 +9,7 @@ renamed where it is, since a directory of another user can be moved nowhere else
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import Mover
@@ -39,6 +39,7 @@ class Claims:
         self._every_s = min(EVERY_S, store.settings.heartbeat.interval_s / TIMES)
         self._directory = layout.join(layout.CLAIMED, store.writer)
         self._spent: dict[str, None] = {}
+        self._recorded: dict[tuple[str, int], str] = {}  # attempts that are over, and their records
         self._ordered: dict[
             tuple[str, int], None
         ] = {}  # attempts that this worker claimed, or tried to, or looked into
@@ -74,15 +75,34 @@ class Claims:
         return [name.encode() for name in strange]
 
     def spend(self, file: str) -> None:
-        """Note that this token's attempt is over; the next has another name: a file of this name must not run."""
+        """Note that the claim got another name, or its attempt is over: a file of this name must not run."""
         self._spent[file] = None
         if len(self._spent) > REMEMBERED:
             del self._spent[next(iter(self._spent))]
 
-    @property
-    def spent(self) -> Set[str]:
-        """The tokens whose attempt was here and is over."""
-        return self._spent.keys()
+    def end(self, name: TaskName, files: Collection[str]) -> None:
+        """Note that an attempt is over, and the names that its token may have."""
+        for file in files:
+            self.spend(file)
+        ended = name.ended(self._store.writer).encode()
+        self._recorded[key(name.id), name.attempt] = layout.join(layout.RESULTS, ended)
+        if len(self._recorded) > REMEMBERED:
+            del self._recorded[next(iter(self._recorded))]
+
+    def is_spent(self, name: TaskName) -> bool:
+        """Whether the token's attempt was here and is over. Whoever made a token of another name for it: its record
+        stands, and must not be written a second time. Errors: OSError.
+        """
+        if name.encode() in self._spent:
+            return True
+        record = self._recorded.get((key(name.id), name.attempt))
+        if record is None:
+            return False
+        try:  # a task that was removed may have come again under its id
+            self._store.fs.stat(record)
+        except FileNotFoundError:
+            return False
+        return True
 
     def give_back(self, file: str) -> TaskName | None:
         """Let the leader judge a token that shows though its attempt is over: its name, or None if it stayed.

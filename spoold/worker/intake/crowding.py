@@ -36,6 +36,15 @@ class Crowding:
         most = self._most(lane)
         return most is None or self._count[lane.type] < most
 
+    def needs(self, lane: Lane) -> dict[str, float]:
+        """What a task of the lane takes of its handler's bound, as `keeping` names it."""
+        return {} if self._most(lane) is None else {f"handler {lane.type}": 1.0}
+
+    def has(self, lane: Lane) -> dict[str, float]:
+        """The bound of the lane's handler."""
+        most = self._most(lane)
+        return {} if most is None else {f"handler {lane.type}": float(most)}
+
     def full(self, lane: Lane, others: Iterable[Lane]) -> bool:
         """Whether so many of these others are of its type that it may not run beside them."""
         most = self._most(lane)

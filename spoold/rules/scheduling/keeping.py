@@ -1,0 +1,79 @@
+"""What a worker keeps for a task that it could run, but has too little free for: room that nobody later may take.
+
+A worker keeps for one task at a time: the first in order of those that it has no room for. Later tasks may still take
+what that one leaves over once everything that ran here before has ended.
+
+Law: so no task waits without end behind less urgent ones, or behind younger ones of its rank, for as much as it needs
+of cpus, memory, devices or units. Of one rank, tasks that came within a minute of each other go as they fit, since
+they are few: that costs no order that anybody asked for, and leaves no core idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from spoold.protocol.heartbeat import Capabilities, Keeps
+from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName
+from spoold.protocol.order import order_micros
+
+# Tasks of one rank that came so shortly (s) after another do not wait for it.
+TOGETHER_S = 60.0
+SLOT = "slot"
+# An amount of each thing that a worker counts, by its name: `cpus`, SLOT, or `limit NAME` for units of its own.
+Amounts = Mapping[str, float]
+
+
+def machine_needs(lane: Lane) -> dict[str, float]:
+    """What a task of the lane takes of a machine while it runs; nothing of what it does not need."""
+    wants = {"cpus": lane.cpus, "mem_mb": float(lane.mem_mb), "gpus": float(lane.gpus)}
+    return {name: amount for name, amount in wants.items() if amount}
+
+
+def machine_has(can: Capabilities) -> dict[str, float]:
+    """What a worker's machine has of these, whatever runs."""
+    return {"cpus": can.cpus, "mem_mb": float(can.mem_mb), "gpus": float(can.gpus)}
+
+
+def within(needs: Amounts, spare: Amounts) -> bool:
+    """Whether so much may be taken; of what is not in `spare` there may be any amount."""
+    # Cores are fractions: the rest may differ in the last bits from the demand.
+    return all(amount <= spare[name] + 1e-6 for name, amount in needs.items() if name in spare)
+
+
+@dataclass(slots=True)
+class Kept:
+    """The task for which room is kept. before: the keys of what ran here when that began, which it waits for."""
+
+    name: TaskName
+    needs: Amounts
+    before: frozenset[str]
+    spare: dict[str, float] = field(default_factory=dict)
+
+    def count(self, has: Amounts, running: Iterable[tuple[str, Amounts]]) -> None:
+        """Find what it leaves of so much, beside the running tasks, by key, that were claimed since."""
+        since: dict[str, float] = {}
+        for key, needs in running:
+            if key not in self.before:
+                for name, amount in needs.items():
+                    since[name] = since.get(name, 0.0) + amount
+        counted = {name: amount for name, amount in self.needs.items() if name in has}
+        self.spare = {name: has[name] - amount - since.get(name, 0.0) for name, amount in counted.items()}
+
+    def lets(self, name: TaskName, needs: Amounts) -> bool:
+        """Whether this task may be claimed now: it comes first, came at the same time, or takes only what is left."""
+        if name.rank < self.name.rank:
+            return True
+        latest = order_micros(self.name.order) + TOGETHER_S * 1e6
+        return (name.rank == self.name.rank and order_micros(name.order) <= latest) or within(needs, self.spare)
+
+    def take(self, needs: Amounts) -> None:
+        """Count a task that was claimed, or may have been."""
+        for name in needs:
+            if name in self.spare:
+                self.spare[name] -= needs[name]
+
+    def told(self) -> Keeps:
+        """What the heartbeat says of it."""
+        return Keeps(task=self.name.id, spare={name: max(amount, 0.0) for name, amount in self.spare.items()})
