@@ -16,7 +16,7 @@ import pytest
 
 from spoold.protocol.approval import Approval
 from spoold.protocol.errors import BadFile
-from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.heartbeat import Capabilities, Keeps
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, Verb
@@ -435,6 +435,16 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         ),
         "room",
         "it goes on when tasks there end",
+    ),
+    (
+        "kept",
+        replace(
+            READY,
+            lane=Lane("review", cpus=1),
+            workers=(replace(WORKER, keeps=Keeps(task="urgent", spare={"cpus": 0})),),
+        ),
+        "room",
+        "it goes on when that one has started; a higher priority puts a task before it",
     ),
     ("notes", replace(READY, workers=(replace(WORKER, notes=("on battery",)),)), "notes", "see `spool workers`"),
     ("a queue", replace(READY, ahead=2), "queue", "a higher priority puts a task before them"),

@@ -20,6 +20,7 @@
     yielding    which ready tasks make way for a more urgent one
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
+    keeping     what a worker keeps for a task that it has no room for yet
     regaining   who gets back the units of limits that it lent
     lending     whose slot is lent, and who gets one back
     ahead       how many tasks a worker may claim before a slot is free for them

@@ -90,8 +90,8 @@ class Claims:
             del self._recorded[next(iter(self._recorded))]
 
     def is_spent(self, name: TaskName) -> bool:
-        """Whether the token's attempt was here and is over. Whoever made a token of another name for it: its record
-        stands, and must not be written a second time. Errors: OSError.
+        """Whether the token's attempt was here and is over, also if somebody made it a token of another name: the
+        record that stands must not be written a second time. Errors: OSError.
         """
         if name.encode() in self._spent:
             return True
