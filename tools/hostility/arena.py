@@ -210,13 +210,13 @@ class Arena:
     def _judge_rest(self) -> Iterator[str]:
         """What is left after a while: processes and files."""
         with contextlib.suppress(AssertionError):
-            wait_for(lambda: not processes(str(self._canary)), "no process is left")
+            wait_for(lambda: not processes(str(self._canary)), "no process is left", PATIENCE_S)
         for process in processes(str(self._canary)):
             with contextlib.suppress(Exception):
                 yield f"a process of a task is left: {process.cmdline()}"
                 process.kill()
         with contextlib.suppress(AssertionError):
-            wait_for(lambda: not self._unnamed(), "nothing is left that nobody names")
+            wait_for(lambda: not self._unnamed(), "nothing is left that nobody names", PATIENCE_S)
         for path in self._unnamed()[:3]:
             told = re.findall(r'"([^"]*tasks? left [^"]*)', self._pool.run("status", "--json").stdout)
             yield f"{path!r} is left, and `spool status` does not name it; it says {told}"
