@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.names import COUNT_MAX, TaskName, key, parse_task
 from spoold.store.journal import Journal
 from spoold.store.obstacles import named
 from spoold.store.own_time import Slice
@@ -96,7 +96,7 @@ class Claims:
         if name.encode() in self._spent:
             return True
         record = self._recorded.get((key(name.id), name.attempt))
-        if record is None:
+        if record is None or name.attempt == COUNT_MAX:  # the last number is given again and again
             return False
         try:  # a task that was removed may have come again under its id
             self._store.fs.stat(record)
