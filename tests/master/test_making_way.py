@@ -96,6 +96,21 @@ def test_an_urgent_task_does_not_wait_for_what_a_ready_one_holds(
         assert ran[-1] == "low", "and the low one after all others"
 
 
+def test_who_waits_behind_a_task_that_made_way_is_not_forgotten() -> None:
+    """The older task, which tries again, waits behind the younger; then both wait in one queue behind that."""
+    made = cluster()
+    submit(made, "older", "low", locks={"write": ["a"]}, max_retries=1)
+    submit(made, "younger", "low", locks={"write": ["a"]})
+    submit(made, "other")
+    made.finish("older", exit_code=1)
+    made.settle()
+    assert (made.state("younger"), made.state("other")) == ("ready", "claimed")
+    made.advance(60.0)
+    submit(made, "high", "critical", locks={"read": ["a"]})
+    assert held(made) == [("younger", "high")]
+    assert order(made) == ["other", "high", "older", "younger"]
+
+
 def test_nobody_makes_way_in_vain() -> None:
     """P1: a task that would wait all the same takes nothing from others; neither does one as urgent."""
     made = cluster(slots=2)

@@ -56,9 +56,9 @@ class UrgentClient(Client):
         """Submit everything."""
         draw = self._weather.draw
         for number in range(ROUNDS):
-            kinds = ["part" if draw("part", number, n) < 0.8 else "plain" for n in range(PLAIN)]
+            kinds = ["part" if draw("part", number, n) < draw("parts") else "plain" for n in range(PLAIN)]
             self._submit([self._plain(f"{kind}-{number}-{n}") for n, kind in enumerate(kinds)])
-            if draw("big", number) < 0.8:
+            if draw("big", number) < draw("bigs"):
                 self._submit([self._plain(f"big-{number}") | {"priority": "high"}])
             for which, priorities in (("first", LOWS), ("second", HIGHS)):
                 kind = KINDS[int(draw("shares", which, number) * len(KINDS))]

@@ -51,20 +51,25 @@ class Book:
         self.line = Line()
         self.reserved: dict[str, Reserved] = {}
         self.told: dict[str, str] = {}
+        self._let_go: set[str] = set()
 
     def begin(self, held: Mapping[str, Demand | None]) -> set[str]:
         """Take these for the holders from now on; return those that hold no more, or hold something else."""
         gone = {key for key, demand in self.held.items() if key not in held or held[key] != demand}
+        gone |= self._let_go - held.keys()
+        self._let_go.clear()
         self.held = dict(held)
         return gone
 
     def hold(self, key: str, demand: Demand) -> None:
         """Count one more holder."""
         self.held[key] = demand
+        self._let_go.discard(key)
 
     def let_go(self, key: str) -> None:
-        """Count one holder less."""
+        """Count one holder less. What waits for it may wait for nobody now, as the next `begin` says."""
         self.held.pop(key, None)
+        self._let_go.add(key)
 
     def clashing(self, key: str) -> list[str]:
         """The holders that conflict with this one, as far as both demands are known."""
