@@ -131,7 +131,7 @@ class Loop:
     def lost_s(self) -> float | None:
         """For how long (s) each step was ended by an error after which a share does not come back; None for none."""
         at = self._lost_at
-        return None if at is None else time.monotonic() - at
+        return None if at is None else self.pulse.ran_s - at
 
     @property
     def resting(self) -> bool:
@@ -212,7 +212,7 @@ class Loop:
         if not (by_share and isinstance(cause, OSError) and is_lost(cause, fuse=self.fuse)):
             self._lost_at = None
         elif self._lost_at is None:
-            self._lost_at = time.monotonic()
+            self._lost_at = self.pulse.ran_s
         self.trouble = _essence(error)
         if self.trouble not in self._troubles:
             if not self._troubles:

@@ -20,6 +20,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from spoold.daemon import pauses
 from spoold.daemon.actors import hinted, open_spool
 from spoold.daemon.eof import at_eof
 from spoold.daemon.freezing import Freezing
@@ -63,7 +64,8 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
     settings = open_spool(root, node_id(name, "m"), pulse).settings
     nap, fuse = Nap(SystemClock()), mounts.on_fuse(root)
     loop = Loop(lambda: MasterActor(root, name, pulse), settings.poll, pulse, lambda: False, nap, fuse)
-    return _run(loop, Freezing(lambda: None, 0.0, pulse), leave_within_s=10.0, until_eof=until_eof)
+    freezing = Freezing(lambda: None, 0.0, pulse)
+    return _run(loop, freezing, settings.heartbeat.interval_s, leave_within_s=10.0, until_eof=until_eof)
 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
@@ -86,11 +88,13 @@ def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> 
 
     freezing = Freezing(runner, settings.heartbeat.lease_s, pulse)
     leave_within_s = config.drain_grace_s + config.kill_grace_s + 10.0
-    return _run(loop, freezing, leave_within_s=leave_within_s, until_eof=until_eof)
+    return _run(loop, freezing, settings.heartbeat.interval_s, leave_within_s=leave_within_s, until_eof=until_eof)
 
 
-def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bool) -> int:
-    """Drive the loop on its thread and do everything else here. Errors: BadFile, as at the start."""
+def _run(loop: Loop, freezing: Freezing, interval_s: float, *, leave_within_s: float, until_eof: bool) -> int:
+    """Drive the loop on its thread and do everything else here. interval_s: of the node's beats. Errors: BadFile, as
+    at the start.
+    """
     loop.hinted = hinted(lambda: loop.actor)
     notifier = Notifier()
     signals = Signals()
@@ -109,7 +113,8 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
     heard, rested = 0, False
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
     while thread.is_alive():
-        loop.pulse.tick(signals.wait, _pause_s(loop, min(look_s, freezing.due_s), rested=rested))
+        pause = loop.pulse.tick(signals.wait, _pause_s(loop, min(look_s, freezing.due_s), rested=rested))
+        pauses.tell(pause, interval_s, _described(loop))
         while heard < len(signals.naps):
             loop.hear(signals.naps[heard])
             heard += 1
@@ -142,6 +147,12 @@ def _run(loop: Loop, freezing: Freezing, *, leave_within_s: float, until_eof: bo
         log.critical("this is a bug in spoold; please report it", exc_info=loop.error)
         return EXIT_OURS
     return 0
+
+
+def _described(loop: Loop) -> str:
+    """Return one line on the node and its work."""
+    actor: Actor | None = loop.actor
+    return "it has not begun yet" if actor is None else actor.describe()
 
 
 def _pause_s(loop: Loop, longest_s: float, *, rested: bool) -> float:

@@ -2,44 +2,74 @@
 touches the share.
 
 Law: the main thread only reads, and takes no lock, so that it never waits for a thread that hangs. What is blamed on
-the share was measured in its calls.
+the share was measured in its calls. The main thread wakes every SLICE_S while it waits. If it wakes late, and this
+process has not used that time, the process was stopped or starved: that time counts for no call and no step, and is
+measured to SLICE_S, rounded down.
 
-Touches: threads, the clock.
+Touches: threads.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from spoold.rules.share.blame import Spent
+from spoold.system.clock import Clock, SystemClock
 from spoold.system.filesystem import FileSystem
 
 # A thread that wakes later than it asked for by less than this (s) was not kept from running.
 LATE_S = 0.5
+# How often (s) it wakes.
+SLICE_S = 0.5
 _KEPT = 50
-_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _PACKAGE = "spoold."
 # What only drives the work, and names no part of it.
 _DRIVERS = ("spoold.daemon.", "spoold.master.master", "spoold.worker.worker")
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A time in which this process did not run.
+
+    stopped_s: without suspend; asleep_s: in suspend; used_s: processor time from the wake-up before it to the one
+    after it. calling, stepping: whether most of it fell into calls to the share, and into a step.
+    """
+
+    stopped_s: float
+    asleep_s: float
+    used_s: float
+    calling: bool
+    stepping: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Monotonic time, the time in suspend until then (between two bounds), and the processor time until then (s)."""
+
+    at: float
+    asleep_least_s: float
+    asleep_most_s: float
+    used_s: float
+
+
 class Pulse:
     """Written by the loop's thread and those that it waits for; read by the main thread."""
 
-    def __init__(self) -> None:
-        self.at = time.monotonic()
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._stopped_s = 0.0
+        self.at = self.ran_s
         self.calls: dict[int, tuple[str, object]] = {}
         self.error: OSError | None = None  # the last one of the share
         self._thread = 0
         self._lock = threading.Lock()  # between the threads that call, and never held during a call
         self._calls, self._steps = _Spans(), _Spans()  # while a call of any thread is under way; while a step is
-        self._stopped_s = 0.0
-        self._ticked: tuple[float, float] | None = None  # when the last tick ended, and the time used until then
+        self._woke: _Moment | None = None
         self._failed: dict[bool, float] = {False: 0.0, True: 0.0}  # by whether the share did it
         self._failing: tuple[bool, float] | None = None
 
@@ -51,52 +81,75 @@ class Pulse:
     def beat(self) -> None:
         """Record that the loop begins a round."""
         self._thread = threading.get_ident()
-        self.at = time.monotonic()
-        self._steps.begin(self.at)
+        self.at = self.ran_s
+        self._steps.begin(self._clock.monotonic())
 
     def rest(self) -> None:
         """Record that the loop has ended its step, and only waits."""
-        self._steps.end(time.monotonic())
+        self._steps.end(self._clock.monotonic())
 
     def failed(self, *, by_share: bool) -> None:
         """Record that a step was ended by an error of the share, or of this machine."""
         if self._failing is None or self._failing[0] != by_share:
             self.went()
-            self._failing = by_share, time.monotonic()
+            self._failing = by_share, self.ran_s
 
     def went(self) -> None:
         """Record that a step was not ended by an error."""
         if self._failing is not None:
             (by_share, since), self._failing = self._failing, None
-            self._failed[by_share] += time.monotonic() - since
+            self._failed[by_share] += max(0.0, self.ran_s - since)
 
-    def tick(self, wait: Callable[[float], None], timeout_s: float) -> None:
-        """Wait in the thread that keeps time. If it wakes too late, and this process has not used that time, it was
-        stopped or starved."""
-        began, used = self._ticked or (time.monotonic(), time.process_time())
-        wait(timeout_s)
-        now, used_now = self._ticked = time.monotonic(), time.process_time()
-        stopped_s = now - began - timeout_s - (used_now - used)
-        if stopped_s >= LATE_S:
-            self._stopped_s += stopped_s
-            for spans in (self._calls, self._steps):
-                spans.take_out(now - stopped_s, now)
+    def tick(self, wait: Callable[[float], None], timeout_s: float) -> Pause | None:
+        """Wait in the thread that keeps time; return at once after a pause, with it."""
+        left_s, self._woke = timeout_s, self._woke or self._now()
+        while True:
+            asked_s, began = min(left_s, SLICE_S), self._clock.monotonic()
+            wait(asked_s)
+            pause = self._woken(self._woke, asked_s)
+            left_s -= asked_s
+            if pause is not None or left_s <= 0 or self._clock.monotonic() - began < asked_s:
+                return pause
+
+    def _now(self) -> _Moment:
+        at, boottime = self._clock.monotonic(), self._clock.boottime()
+        # The process may be delayed between the two: then no suspend is counted.
+        return _Moment(at, boottime - self._clock.monotonic(), boottime - at, self._clock.used())
+
+    def _woken(self, before: _Moment, asked_s: float) -> Pause | None:
+        """Take in a wake-up, and return the pause since the one before."""
+        self._woke = woke = self._now()
+        now, slept_s = woke.at, max(0.0, woke.asleep_least_s - before.asleep_most_s)
+        used_s = woke.used_s - before.used_s
+        stopped_s = now - before.at - asked_s - used_s
+        stopped_s = stopped_s if stopped_s >= LATE_S else 0.0
+        if not stopped_s and slept_s < LATE_S:
+            return None
+        calling_s, stepping_s = (spans.take_out(now - stopped_s, now) for spans in (self._calls, self._steps))
+        self._stopped_s += stopped_s
+        most_s = stopped_s / 2
+        return Pause(stopped_s, slept_s, used_s, calling_s > most_s, stepping_s > most_s)
+
+    @property
+    def ran_s(self) -> float:
+        """Monotonic time without that in which this process was stopped. For patience with others."""
+        return self._clock.monotonic() - self._stopped_s
 
     @property
     def age_s(self) -> float:
-        """Seconds since the loop began its last round."""
-        return time.monotonic() - self.at
+        """Seconds since the loop began its last round, without those in which this process was stopped."""
+        return max(0.0, self.ran_s - self.at)
 
     def spent(self) -> Spent:
         """Where the time went, since the boot or the start."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         failing = self._failing
         failed = dict(self._failed)
         if failing is not None:
-            failed[failing[0]] += now - failing[1]
+            failed[failing[0]] += max(0.0, self.ran_s - failing[1])
         return Spent(
             awake_s=now,
-            asleep_s=time.clock_gettime(_BOOTTIME) - now,
+            asleep_s=self._clock.boottime() - now,
             stopped_s=self._stopped_s,
             stepping_s=self._steps.sum(now),
             waited_s=self._calls.sum(now),
@@ -119,7 +172,7 @@ class Pulse:
         """Record that the calling thread begins a call to the share."""
         with self._lock:
             if not self.calls:
-                self._calls.begin(time.monotonic())
+                self._calls.begin(self._clock.monotonic())
             self.calls[threading.get_ident()] = (verb, path)
 
     def leave(self) -> None:
@@ -127,7 +180,7 @@ class Pulse:
         with self._lock:
             del self.calls[threading.get_ident()]
             if not self.calls:
-                self._calls.end(time.monotonic())
+                self._calls.end(self._clock.monotonic())
 
 
 class _Spans:
@@ -154,13 +207,15 @@ class _Spans:
         self._ended_s += now - began
         self.present = None
 
-    def take_out(self, since: float, until: float) -> None:
-        """Leave out this time, in which nothing ran."""
+    def take_out(self, since: float, until: float) -> float:
+        """Leave out this time, in which nothing ran; return how much of it (s) fell into the spans."""
         present = self.present
         spans = dict(self._long.copy())
         if present is not None:
             spans[present] = until
-        self._out_s += sum(max(0.0, min(until, ended) - max(since, began)) for began, ended in spans.items())
+        out_s = sum(max(0.0, min(until, ended) - max(since, began)) for began, ended in spans.items())
+        self._out_s += out_s
+        return out_s
 
     def sum(self, now: float) -> float:
         present = self.present

@@ -1,7 +1,8 @@
 """The own time of a node's steps: what each part of a step takes besides its calls to the share.
 
 Law: a step makes calls to the share, and bounded work of its own. A part that takes longer than LONG_S of its own is
-named in the log, once in the life of the node; so nobody has to guess why a node was late.
+named in the log, once in the life of the node; so nobody has to guess why a node was late. The processor time in that
+line tells a part that worked from one in which the node was stopped or starved.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class OwnTime:
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
         """Measure one part of a step."""
-        began, waited_s = self._clock.monotonic(), self._breather.waited_s
+        began, waited_s, used_s = self._clock.monotonic(), self._breather.waited_s, self._clock.used()
         try:
             yield
         finally:
@@ -51,8 +52,10 @@ class OwnTime:
                 self._told.add(part)
                 log.warning(
                     "`%s` took %.1f s of this node's own time in one step, besides %.1f s of calls to the share; "
-                    "all its other work stood still meanwhile. This is said once for each part of a step",
+                    "it used %.1f s of processor time, and all its other work stood still meanwhile. "
+                    "This is said once for each part of a step",
                     part,
                     own_s,
                     called_s,
+                    self._clock.used() - used_s,
                 )

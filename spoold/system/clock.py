@@ -1,8 +1,8 @@
-"""The clock port: three clocks for three questions.
+"""The clock port: a clock for each question.
 
 Law: nothing above this room calls `time` itself. Intervals are measured with `monotonic`, self-fencing with
 `boottime` (the monotonic clock stands still while a laptop sleeps, its lease does not), and `wall` is for
-people only: it is never compared between machines.
+people only: it is never compared between machines. `used` tells a busy process from one that did not run.
 
 Touches: the clock.
 """
@@ -28,6 +28,10 @@ class Clock(Protocol):
         """Seconds since 1970, as this machine believes. For people; may jump either way."""
         ...
 
+    def used(self) -> float:
+        """Seconds of processor time that this process, with all its threads, has used."""
+        ...
+
 
 class SystemClock:
     """The machine's own clocks."""
@@ -41,18 +45,22 @@ class SystemClock:
     def wall(self) -> float:
         return time.time()
 
+    def used(self) -> float:
+        return time.process_time()
+
 
 class ManualClock:
     """A clock that moves only on request, for tests and the simulator.
 
-    `advance` is time spent awake; `suspend` is a closed lid, in which the monotonic clock stands still;
-    `set_wall` is a user setting the date.
+    `advance` is time spent awake; `work` is the same with a busy processor; `suspend` is a closed lid, in which the
+    monotonic clock stands still; `set_wall` is a user setting the date.
     """
 
     def __init__(self, *, monotonic: float = 1000.0, boottime: float = 1000.0, wall: float = 1_760_000_000.0) -> None:
         self._monotonic = monotonic
         self._boottime = boottime
         self._wall = wall
+        self._used = 0.0
 
     def monotonic(self) -> float:
         return self._monotonic
@@ -62,6 +70,14 @@ class ManualClock:
 
     def wall(self) -> float:
         return self._wall
+
+    def used(self) -> float:
+        return self._used
+
+    def work(self, seconds: float) -> None:
+        """Let `seconds` pass in which this process uses a processor. Raises ValueError if negative."""
+        self.advance(seconds)
+        self._used += seconds
 
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass on all three clocks. Raises ValueError if negative."""

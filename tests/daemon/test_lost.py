@@ -49,7 +49,7 @@ class Working:
     leave = rest = wake = close = staticmethod(lambda *_: None)
     describe = staticmethod(lambda: "works")
 loop = Loop(Working, PollSettings(), pulse, lambda: False, Nap(SystemClock()))
-raise SystemExit(processes._run(loop, Freezing(lambda: None, 0.0, pulse), leave_within_s=1000, until_eof=False))
+raise SystemExit(processes._run(loop, Freezing(lambda: None, 0.0, pulse), 5.0, leave_within_s=1000, until_eof=False))
 """
 
 

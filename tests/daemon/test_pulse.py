@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from spoold.daemon.pulse import VERBS, Pulse, pulsing
+from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem
 
 # Longer than any pause of a busy machine that is to be told from it.
@@ -34,14 +34,9 @@ def spend(seconds: float) -> None:
         pass
 
 
-def test_time_in_calls_is_told_from_time_in_the_own_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-
-    def pass_by(seconds: float) -> None:
-        now[0] += seconds
-
-    pulse = Pulse()
+def test_time_in_calls_is_told_from_time_in_the_own_work() -> None:
+    clock = ManualClock()
+    pass_by, pulse = clock.advance, Pulse(clock)
     fs = pulsing(share(lambda path: pass_by(3)), pulse)
     before = pulse.spent()
     pulse.beat()
@@ -59,54 +54,17 @@ def test_time_in_calls_is_told_from_time_in_the_own_work(monkeypatch: pytest.Mon
     assert (spent.stepping_s, spent.waited_s, pulse.inside) == (20, 15, "list ready"), "it is still under way"
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_time_in_which_nothing_ran_counts_for_nothing_else(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A world of steps, calls and stops, in any order: each second is counted once, for what it was."""
-    chance, now, real = random.Random(seed), [100.0], dict.fromkeys(("idle", "own", "call", "stopped"), 0.0)
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "process_time", lambda: 0.0)
-    pulse, stops, ticked = Pulse(), [0.0], [now[0]]
-    pulse.tick(lambda timeout_s: None, 0.0)
-
-    def pass_by(what: str) -> None:
-        seconds = chance.uniform(0, 20)
-        now[0] += seconds
-        real[what] += seconds
-        if chance.random() < 0.3:
-            stops[0] = chance.uniform(1, 30)
-            real["stopped"] += stops[0]
-
-            def stop(timeout_s: float) -> None:
-                now[0] += stops[0]
-
-            pulse.tick(lambda timeout_s: None, now[0] - ticked[0])
-            pulse.tick(stop, 0.0)
-            ticked[0] = now[0]
-
-    fs, before = pulsing(share(lambda path: pass_by("call")), pulse), pulse.spent()
-    for _ in range(chance.randrange(1, 9)):
-        pulse.beat()
-        for _ in range(chance.randrange(4)):
-            chance.choice((lambda: pass_by("own"), lambda: fs.list("")))()
-        pulse.rest()
-        pass_by("idle")
-    spent = pulse.spent().since(before)
-    found = (spent.stepping_s - spent.waited_s, spent.waited_s, spent.stopped_s)
-    assert found == pytest.approx((real["own"], real["call"], real["stopped"])), seed
-
-
-def test_a_step_that_fails_is_charged_to_the_share_or_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    pulse = Pulse()
+def test_a_step_that_fails_is_charged_to_the_share_or_to_this_machine() -> None:
+    clock = ManualClock()
+    pulse = Pulse(clock)
     before = pulse.spent()
     for by_share in (True, True, False):
         pulse.failed(by_share=by_share)
-        now[0] += 4
+        clock.advance(4)
     spent = pulse.spent().since(before)
     assert (spent.refused_s, spent.hindered_s) == (8, 4)
     pulse.went()
-    now[0] += 4
+    clock.advance(4)
     assert pulse.spent().since(before).hindered_s == 4
 
 
