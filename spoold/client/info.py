@@ -34,7 +34,8 @@ class TaskInfo:
 
     reason: why it is in its state, '' where that needs none; worker: the node that holds it or decided it last;
     failures and crashes: the charges on its retry budget; attempts: all that ended, oldest first; total: their sums;
-    sent_back: who sent it back last, in which round and why, until it has ended;
+    sent_back: who sent it back last, in which round and why, until it has ended; progress_problem: why the last
+    report of its progress does not count;
     task: as submitted; path: its file, below the spool.
     """
 
@@ -55,6 +56,7 @@ class TaskInfo:
     started_at: str | None
     completed_at: str | None
     progress: Any
+    progress_problem: str
     archived: bool
     path: str
     attempts: list[Result] = field(default_factory=list)
@@ -100,6 +102,7 @@ def described(store: Store, located: Located, named: Iterable[tuple[EndedName, s
         started_at=running.since if running else ended.started_at if ended else None,
         completed_at=ended.completed_at if ended else None,
         progress=running.progress if running else None,
+        progress_problem=running.progress_problem if running else "",
         archived=located.archived,
         path=located.path,
         attempts=attempts,

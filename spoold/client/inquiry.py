@@ -168,7 +168,13 @@ class _Gathering:
         if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
             back = wanted_back(self._store, self._located, self._requests, self._picture, self._base.now)
             claim = replace(
-                claim, since=run.since, progress=run.progress, frozen_s=run.frozen_s, lent=run.lent, back=back
+                claim,
+                since=run.since,
+                progress=run.progress,
+                progress_problem=run.progress_problem,
+                frozen_s=run.frozen_s,
+                lent=run.lent,
+                back=back,
             )
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal has a claim at once.

@@ -3,6 +3,7 @@
     naming      node ids, unique per start
     pulse       whether the loop makes progress or is stuck inside the share
     loop        step, wait, step: for a master or a worker, on its own thread
+    pauses      log lines on times in which the node was stopped, starved or suspended
     freezing    log lines and status on frozen tasks
     processes   `spool master` and `spool worker`
     signals     the signals that ask a process to leave

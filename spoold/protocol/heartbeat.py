@@ -68,7 +68,8 @@ class MountFacts(BaseModel):
 class Running(BaseModel):
     """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, how long (s) it
     was frozen without a lease, whether it waits for other tasks, with its slot lent, whether it wants back
-    what it lent, and whether it says that the limits it uses serve it.
+    what it lent, and whether it says that the limits it uses serve it. progress_problem: why its report
+    does not count, "" if it does.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -79,6 +80,7 @@ class Running(BaseModel):
     since: str = ""
     mem_mb: Real = 0
     progress: Any = None
+    progress_problem: str = ""
     frozen_s: Real = 0
     lent: bool = False
     back: bool = False

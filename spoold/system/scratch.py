@@ -21,7 +21,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
-from stat import S_ISDIR, S_ISREG
+from stat import S_IFDIR, S_IFLNK, S_IFMT, S_ISDIR, S_ISREG
 from typing import Any, Protocol
 
 from spoold.protocol import codec
@@ -54,6 +54,7 @@ _MOVE_AGAIN_S, _TOLD_MAX = 60.0, 3
 CLOSE_WITHIN_S = 5.0
 _MODE = 0o700
 _TICK_NS = 50_000_000
+_KINDS = {S_IFDIR: "a directory", S_IFLNK: "a symbolic link"}
 _WARY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -69,7 +70,11 @@ class Scratch(Protocol):
         ...
 
     def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
-        """A part of a file inside the folder; empty if it is missing or not a regular file."""
+        """A part of a file inside the folder; empty if it is missing or cannot be read (`why_unread`)."""
+        ...
+
+    def why_unread(self, key: str, name: str) -> str | None:
+        """What keeps `read` from a name, as "is a directory, ..."; None where nothing or a readable file is."""
         ...
 
     def close(self, key: str) -> None:
@@ -203,6 +208,21 @@ class LocalScratch:
             return os.pread(fd, left if limit < 0 else min(left, limit), offset)
         finally:
             os.close(fd)
+
+    def why_unread(self, key: str, name: str) -> str | None:
+        try:
+            above = self._folders[key].at
+            mode = _mode_of(name, above)
+            if S_ISREG(mode):
+                os.close(open_here(name, _WARY, above))
+                return None
+        except (FileNotFoundError, KeyError):
+            return None
+        except OSError as error:
+            what = "is a mount" if error.errno == errno.EXDEV else f"cannot be opened ({error.strerror})"
+        else:
+            what = f"is {_KINDS.get(S_IFMT(mode), 'a pipe, socket or device')}"
+        return f"{what}, and only a regular file is read."
 
     def close(self, key: str) -> None:
         folder = self._folders.pop(key, None)
@@ -483,6 +503,14 @@ def _why_unmoved(name: str, above: int, path: str, error: OSError) -> str:
     return f", which cannot be moved: {why}"
 
 
+def _mode_of(name: str, above: int) -> int:
+    entry = open_here(name, NAMED, above)
+    try:
+        return os.fstat(entry).st_mode
+    finally:
+        os.close(entry)
+
+
 def _change_of(name: str, above: int) -> int:
     entry = open_here(name, NAMED, above)
     try:
@@ -591,6 +619,9 @@ class MemoryScratch:
     def read(self, key: str, name: str, offset: int = 0, limit: int = -1) -> bytes:
         data = self.files.get((key, name), b"")
         return data[offset:] if limit < 0 else data[offset : offset + limit]
+
+    def why_unread(self, key: str, name: str) -> str | None:
+        return None
 
     def close(self, key: str) -> None:
         for found in [found for found in self.files if found[0] == key]:

@@ -284,7 +284,9 @@ class Worker:
         with self.store.faults.handling("heartbeat of", self.store.writer) as handling:
             self._presence.beat(now, word, within=within, **said)
         if handling.fault is not None:  # better a beat without the words of tasks than none
-            said["running"] = tuple(run.model_copy(update={"progress": None}) for run in said["running"])
+            said["running"] = tuple(
+                run.model_copy(update={"progress": None, "progress_problem": ""}) for run in said["running"]
+            )
             self._presence.beat(now, word, within=within, **said)
 
     def _late_claims(self) -> set[str]:

@@ -298,6 +298,19 @@ def test_an_output_that_is_no_json_is_shown_with_what_was_wrong(root: Path, run:
     assert "fix it there" in run("explain", "a").out
 
 
+@pytest.mark.parametrize("said", [None, "half"])
+def test_a_progress_report_that_does_not_count_is_shown_with_why(root: Path, run: Run, said: str | None) -> None:
+    put(root, "claimed/w-aaaaa/5000.hw1y7k2m82-1.a.a1f0c0.json", {"id": "a", "command": ["x"]})
+    problem = "SPOOL_PROGRESS_FILE: is a directory."
+    running = {"id": "a", "attempt": 1, "progress": said, "progress_problem": problem}
+    beat = {"node": "w-aaaaa", "role": "worker", "beat": 4, "status": "working", "running": [running]}
+    put(root, "heartbeats/w-aaaaa.4.json", beat)
+    shown = next(line for line in run("show", "a").out.splitlines() if line.startswith("progress"))
+    assert shown.removeprefix("progress").strip() == (f"{said}; {problem}" if said else problem)
+    assert problem in run("explain", "a").out
+    assert json.loads(run("show", "a", "--json").out)["progress_problem"] == problem
+
+
 @pytest.mark.parametrize("count", ["many", [], True])
 def test_a_result_whose_cost_is_no_number_is_a_bad_file(root: Path, run: Run, count: Any) -> None:
     end(root, "a", tokens_used=count)

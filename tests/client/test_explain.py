@@ -207,10 +207,11 @@ def test_a_task_that_runs_and_one_that_ended() -> None:
     cluster.steps(master)
     cluster.claim("a")
     run = {"id": "a", "attempt": 1, "type": "review", "since": "2025-10-09T08:00:00Z", "progress": "42 %"}
+    run["progress_problem"] = "SPOOL_PROGRESS_FILE: is no JSON object."
     presence.beat(0, "working", running=[run], slots=2)
     answer = ask(cluster, "a")
     assert answer.verdict == "it runs on w-0001 since 2025-10-09T08:00:00Z, attempt 1"
-    assert [reason.reason for reason in answer.reasons] == ["it last reported: 42 %"]
+    assert [reason.reason for reason in answer.reasons] == ["it last reported: 42 %", run["progress_problem"]]
     cluster.end("a", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
     cluster.steps(master)
     assert ask(cluster, "a").verdict.endswith("attempt 1: EXIT_NONZERO: exit code 65")

@@ -60,12 +60,14 @@ def test_why_a_task_failed_or_was_rejected(tree: Tree) -> None:
 def test_a_running_task_shows_what_its_worker_says_of_it(tree: Tree) -> None:
     tree.claimed("a")
     running = {"id": "a", "attempt": 1, "type": "t", "since": "2026-01-01T00:00:00Z", "progress": {"done": 3}}
+    running["progress_problem"] = "is a directory"
     beat = {"node": WORKER, "role": "worker", "beat": 4, "at": "", "host": {"hostname": "h"}, "pid": 1}
     beat |= {"process_start": 1, "version": "1", "status": "working", "running": [running]}
     tree.put(f"heartbeats/{WORKER}.4.json", beat)
     with tree.spool() as spool:
         info = spool.show("a")
     assert (info.worker, info.started_at, info.progress) == (WORKER, "2026-01-01T00:00:00Z", {"done": 3})
+    assert info.progress_problem == "is a directory"
 
 
 def test_logs_are_of_the_last_attempt_unless_one_is_named(tree: Tree) -> None:

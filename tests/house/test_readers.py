@@ -48,7 +48,7 @@ from spoold.rules.scheduling import breakers, budgets, budgets_seen, spending
 from spoold.runner.job import Ending
 from spoold.store import journal
 from spoold.system.scratch import MemoryScratch
-from spoold.worker.attempts.reporting import progress_of
+from spoold.worker.attempts.reporting import Report, read_report
 from tests.house.sources import modules
 from tests.protocol.test_vectors import V1
 from tests.support.mutations import mutated
@@ -281,7 +281,9 @@ def _written(data: bytes) -> Any:
     """What a task writes into its files of results and of progress."""
     scratch = MemoryScratch()
     scratch.write("a.1", "progress.json", data)
-    said = progress_of(scratch, "a.1")
+    report = read_report(scratch, "a.1", budgeted=False)
+    _counts_or_is_named(data, report, read_report(scratch, "a.1", budgeted=True))
+    said = report.said
     beats = [Heartbeat.model_validate({"node": "w", "beat": 1, "running": [{"id": "a", "progress": said}]})] * 2
     assert beats[0] == beats[1].model_copy()
     assert codec.load_beat(codec.dump(beats[0]), BeatName("w", 1)).running[0].id == "a"
@@ -298,6 +300,18 @@ def _written(data: bytes) -> Any:
         overspent({"cost_usd": 1, "tokens": 1}, said),
         workspace_of(value),
     )
+
+
+def _counts_or_is_named(data: bytes, report: Report, budgeted: Report) -> None:
+    """No progress is passed over in silence: it is an object, a text that was to be none, or is named."""
+    assert report.said == budgeted.said
+    if report.counts is not None or not data.strip():
+        assert report.problem is budgeted.problem is None
+        return
+    assert budgeted.problem is not None
+    assert (report.problem is not None) == data.strip().startswith(b"{")
+    for problem in filter(None, (report.problem, budgeted.problem)):
+        _is_clear(problem)
 
 
 _LIMIT = Settings.model_validate({"limits": {"api": {"max": 1}}}).limits["api"]

@@ -454,6 +454,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "progress",
         "`spool logs -f t` follows its output",
     ),
+    (
+        "progress that does not count",
+        replace(CLAIMED, claim=Claim("w-1", progress_problem="SPOOL_PROGRESS_FILE: is a directory.")),
+        "progress",
+        "the next report that counts takes its place",
+    ),
     ("frozen", replace(CLAIMED, claim=Claim("w-1", frozen_s=7)), "frozen", "its timeouts do not count that time"),
     (
         "a silent worker",

@@ -216,7 +216,8 @@ class PretendedView:
         return TaskInfo(
             id=card.id, state=card.state, attempt=card.attempt, reason="", type=card.type, name="", batch=card.batch,
             priority=0, worker=card.worker or None, lane=None, failures=len(attempts), crashes=0, created_at=AT,
-            admitted_at=AT, started_at=None, completed_at=None, progress=None, archived=False,
+            admitted_at=AT, started_at=None, completed_at=None, progress=None, progress_problem="",
+            archived=False,
             path=f"{card.state}/{card.id}.json", attempts=attempts,
             total=Total(attempts=2, duration_s=6.4, cost_usd=0.5) if attempts else None,
             task={"command": ["true"], "type": card.type},

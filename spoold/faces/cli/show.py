@@ -87,7 +87,7 @@ def _print_all(infos: Iterable[TaskInfo]) -> None:
 
 def _print(info: TaskInfo) -> None:
     for field in (*_SHOWN, *_TIMES, "path"):
-        value = getattr(info, field)
+        value = _progress(info) if field == "progress" else getattr(info, field)
         if value not in (None, "") and not (field == "attempt" and not value):
             # People need the whole of a reason.
             text = output.one_line(str(value), 1000)
@@ -102,6 +102,12 @@ def _print(info: TaskInfo) -> None:
         output.print_table(header, [_row(result) for result in info.attempts])
         if info.total is not None:
             output.print_prose(f"together      {output.summed(info.total)}", " " * 13)
+
+
+def _progress(info: TaskInfo) -> object:
+    """Return what it reported, and why that does not count."""
+    said = "" if info.progress is None else str(info.progress)
+    return "; ".join(filter(None, (said, info.progress_problem)))
 
 
 def _archived(info: TaskInfo, field: str) -> bool:

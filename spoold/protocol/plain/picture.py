@@ -76,6 +76,7 @@ HEARTBEAT: Shape = {
                 "since": text,
                 "mem_mb": _figure,
                 "progress": anything,
+                "progress_problem": text,
                 "frozen_s": _figure,
                 "lent": flag,
                 "back": flag,

@@ -67,7 +67,8 @@ class EndedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who runs the task, since when (RFC 3339), its last report, and whether a user asked to cancel it.
+    """Who runs the task, since when (RFC 3339), its last report and why that does not count, and whether a user asked
+    to cancel it.
 
     frozen_s: how long (s) it was frozen while its worker had no lease.
     silent_s: how long ago (s) its worker was last heard of, None if that is within a lease.
@@ -79,6 +80,7 @@ class Claim:
     alive: bool = True
     since: str = ""
     progress: Any = None
+    progress_problem: str = ""
     cancel: bool = False
     stuck: str = ""
     frozen_s: float = 0.0

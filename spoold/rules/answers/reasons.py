@@ -165,6 +165,8 @@ def _claimed(case: Case) -> Answer:
     if claim.progress is not None:
         text = f"it last reported: {_reported(claim.progress)}"
         reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows its output"))
+    if claim.progress_problem:
+        reasons.append(Reason("progress", claim.progress_problem, "the next report that counts takes its place"))
     if claim.frozen_s:
         text = f"it was frozen for {length(claim.frozen_s)}, while its worker had no lease"
         reasons.append(Reason("frozen", text, "its timeouts do not count that time"))

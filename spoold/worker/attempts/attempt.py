@@ -37,7 +37,8 @@ class Attempt:
     its claim is getting; ordered_in: the number of the lease in which that order was given. lent: its slot is lent,
     since it waits for other tasks; back: it wants back what it lent. redacting: the masks of what it says; fetched:
     how many bytes of its output were masked, unlogged: those of them that are not in its log yet, logged: how many
-    are. notes: warnings about it now; told: warnings already logged on stderr.
+    are. reported: its last progress report that was an object. notes: warnings about it now; told: warnings already
+    logged on stderr.
     """
 
     name: TaskName
@@ -63,6 +64,7 @@ class Attempt:
     next: TaskName | None = None
     ordered_in: int = 0
     redacting: Redacting = NOTHING
+    reported: dict[str, Any] | None = None
     fetched: int = 0
     unlogged: bytes = b""
     logged: int = 0

@@ -1,7 +1,8 @@
 """The output of an attempt: the value that its call returned, its result file, or else its printed text.
 
 Law: what an attempt wrote never changes how it ended, and is kept. A result file that is no JSON becomes output as
-text. The record says what was wrong with the file, and with each field that does not count as it stands there.
+text. The record says what was wrong with the file, and with each field that does not count as it stands there. It
+names what cannot be read in the place of that file or of the progress report. No link is followed to either.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from spoold.protocol.result import TEXT
 from spoold.rules.attempts.figures import COUNTS, NONE, PROGRESS, Figures, faults_in, figures_in, filled
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.reporting import progress_of
+from spoold.worker.attempts.reporting import PROGRESS as PROGRESS_FILE
+from spoold.worker.attempts.reporting import look, problem_of
 
 RESULT_MAX = 4 << 20
-_FILE, _PROGRESS = "SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE"
+_FILE, _NAME = "SPOOL_RESULT_FILE", "result.json"
 _SMALLER = "write large results into a file of their own, and its path into this one."
 
 
@@ -44,11 +46,13 @@ def output_of(attempt: Attempt, scratch: Scratch) -> Output:
     if attempt.ending is None:
         return output
     lacks = {name for name in COUNTS if getattr(output.figures, name) is None}
-    said = progress_of(scratch, attempt.key)
-    problem = _told(attempt, faults_in(said, _PROGRESS, tuple(n for n in PROGRESS if n in lacks or n not in COUNTS)))
+    report = look(attempt, scratch)
+    faults = faults_in(report.counts, PROGRESS_FILE, tuple(n for n in PROGRESS if n in lacks or n not in COUNTS))
+    unread = problem_of(attempt, report) if lacks else report.problem
+    problem = _told(attempt, faults if unread is None else [unread])
     return replace(
         output,
-        figures=filled(output.figures, said) if lacks else output.figures,
+        figures=filled(output.figures, attempt.reported) if lacks else output.figures,
         problem=" ".join(filter(None, (output.problem, problem))) or None,
     )
 
@@ -69,9 +73,11 @@ def _output_of(attempt: Attempt, scratch: Scratch) -> Output:
         return Output(ending.value or [])
     if ending.value is not None:
         return Output(ending.value)
-    data = scratch.read(attempt.key, "result.json", 0, RESULT_MAX + 1)
+    data = scratch.read(attempt.key, _NAME, 0, RESULT_MAX + 1)
     if not data.strip():
-        return Output(None if ending.returned else ending.stdout)
+        why = scratch.why_unread(attempt.key, _NAME)
+        faults = [] if why is None else [BadFile(_FILE, "", why, "write the result into a regular file there.")]
+        return Output(None if ending.returned else ending.stdout, problem=_told(attempt, faults))
     try:
         if len(data) > RESULT_MAX:
             raise BadFile(_FILE, "", f"has more than {RESULT_MAX:,} bytes; its beginning is kept.", _SMALLER)

@@ -1,7 +1,8 @@
 """A running attempt that reports more than its task's own `budget` is stopped.
 
-Law: only what the attempt itself reports counts, and only against the budget that its task names. The file is on the
-worker's own disk, and is looked at once a second at most.
+Law: only what the attempt itself reports counts, and only against the budget that its task names. Where the report
+cannot be read, what was read last counts. The file is on the worker's own disk, and is looked at once a second at
+most.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from spoold.rules.attempts.figures import overspent
 from spoold.rules.attempts.outcome import Outcome
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.reporting import progress_of
+from spoold.worker.attempts.reporting import look
 
 LOOK_EVERY_S = 1.0
 
@@ -32,5 +33,6 @@ class OwnBudget:
         if now < self._looked_at.get(attempt.key, -LOOK_EVERY_S) + LOOK_EVERY_S:
             return None
         self._looked_at[attempt.key] = now
-        said = overspent(attempt.task.reserves, progress_of(self._scratch, attempt.key))
+        look(attempt, self._scratch)
+        said = overspent(attempt.task.reserves, attempt.reported)
         return None if said is None else outcome.failure(Code.BUDGET_EXCEEDED, said, final=True)

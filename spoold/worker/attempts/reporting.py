@@ -2,17 +2,21 @@
 
 Law: a task that waits in a slot is not reported as running. The progress report is the task's own text: it is read up
 to a bound, and stays a text where it is no JSON. Nothing is decided by it but whether the task has spent its own
-budget, and whether it is served.
+budget, and whether it is served. An object in it counts, and no link is followed to it. What cannot be read, and what
+is no object though it was to be one, is named; then the last object still counts. It was to be one if it begins with
+a brace, or if the task has a budget of its own for what a report says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import AMOUNT_MAX, Running
+from spoold.rules.attempts.figures import COUNTS, figures_in
 from spoold.rules.attempts.quota import is_served
 from spoold.runner.job import RunnerPort
 from spoold.store.faults import Faults
@@ -23,6 +27,24 @@ from spoold.worker.attempts.attempt import Attempt
 
 # Bytes, and levels: a heartbeat holds the report some levels down.
 PROGRESS_MAX, PROGRESS_DEPTH = 4096, 64
+PROGRESS = "SPOOL_PROGRESS_FILE"
+_NAME, _WHOLE = "progress.json", "write one JSON object into a regular file beside it, and rename that to it."
+_BUDGETED = ("cost_usd", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A progress report. said: JSON, else its text, None for nothing; problem: why it does not count, None if it
+    does, or if nothing in it was to count.
+    """
+
+    said: Any = None
+    problem: BadFile | None = None
+
+    @property
+    def counts(self) -> dict[str, Any] | None:
+        """The object that it is; None if it is none."""
+        return self.said if isinstance(self.said, dict) else None
 
 
 def running_tasks(
@@ -36,23 +58,25 @@ def running_tasks(
             memory = usage.get(attempt.key, 0)
             # What spoold cannot handle of a report is left out: no worker falls silent for it.
             with faults.handling("progress", attempt.key, attempt.name.id, attempt.name.attempt) as handling:
-                found.append(_running(attempt, memory, progress_of(scratch, attempt.key)))
+                found.append(_running(attempt, memory, look(attempt, scratch)))
             if handling.fault is not None:
-                found.append(_running(attempt, memory, None))
+                found.append(_running(attempt, memory, Report()))
     return tuple(found)
 
 
-def _running(attempt: Attempt, memory_bytes: int, said: Any) -> Running:
+def _running(attempt: Attempt, memory_bytes: int, report: Report) -> Running:
+    problem = problem_of(attempt, report)
     return Running(
         id=attempt.name.id,
         attempt=attempt.name.attempt,
         type=attempt.task.kind,
         since=stamp(attempt.started_at),
         mem_mb=round(memory_bytes / (1 << 20), 1),
-        progress=attempt.redacting.value(said),
+        progress=attempt.redacting.value(report.said),
+        progress_problem=attempt.redacting.value(str(problem)) if problem is not None else "",
         lent=attempt.lent,
         back=attempt.back,
-        served=is_served(said),
+        served=is_served(report.said),
         # By the machine's date, which may have been set by decades meanwhile.
         frozen_s=min(round(attempt.frozen_s, 1), AMOUNT_MAX),
     )
@@ -65,12 +89,38 @@ def measured(
     return {"running": running_tasks(attempts, runner, scratch, faults), **host.load("/").known()}
 
 
-def progress_of(scratch: Scratch, key: str) -> Any:
-    """Return the content of the progress file: JSON if it is that, else its text; None without one."""
-    data = scratch.read(key, "progress.json", 0, PROGRESS_MAX).strip()
-    if not data:
+def look(attempt: Attempt, scratch: Scratch) -> Report:
+    """Return the attempt's progress report as it is now, and remember it if it counts."""
+    report = read_report(scratch, attempt.key, budgeted=any(name in attempt.task.reserves for name in _BUDGETED))
+    if report.counts is not None:
+        attempt.reported = report.counts
+    return report
+
+
+def problem_of(attempt: Attempt, report: Report) -> BadFile | None:
+    """Return why a report does not count, and what counts in its place."""
+    fault, last = report.problem, figures_in(attempt.reported)
+    if fault is None:
         return None
+    known = any(getattr(last, name) is not None for name in COUNTS)
+    rest = "What it said last of tokens and cost still counts." if known else "Its tokens and cost are not known."
+    return BadFile(fault.file, fault.field, f"{fault.problem} {rest}", fault.mend)
+
+
+def read_report(scratch: Scratch, key: str, *, budgeted: bool) -> Report:
+    """Return what the progress file holds. budgeted: whether it is to be an object in any case."""
+    data = scratch.read(key, _NAME, 0, PROGRESS_MAX + 1)
+    text = data[:PROGRESS_MAX].strip()
+    if not text:
+        why = scratch.why_unread(key, _NAME)
+        return Report(problem=None if why is None else BadFile(PROGRESS, "", why, _WHOLE))
+    said: Any = text.decode(errors="replace")
     try:
-        return codec.load(data, "SPOOL_PROGRESS_FILE", depth=PROGRESS_DEPTH)
-    except BadFile:
-        return data.decode(errors="replace")
+        said = codec.load(text, PROGRESS, depth=PROGRESS_DEPTH)
+        fault = BadFile(PROGRESS, "", "is no JSON object.", _WHOLE)
+    except BadFile as error:
+        fault = error
+        if len(data) > PROGRESS_MAX:
+            fault = BadFile(PROGRESS, "", f"has more than {PROGRESS_MAX:,} bytes.", "write less into it.")
+    meant = not isinstance(said, dict) and (budgeted or text.startswith(b"{"))
+    return Report(said, fault if meant else None)

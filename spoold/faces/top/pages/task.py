@@ -116,6 +116,8 @@ def _facts(info: TaskInfo, settings: Settings, width: int) -> Iterator[Row]:
         yield from _text("times", times, width)
     if info.progress is not None:
         yield from _text("progress", progress(info.progress).text, width)
+    if info.progress_problem:
+        yield from _text("progress", info.progress_problem, width)
     if info.total is not None:
         yield from _text("together", summed(info.total), width)
 
