@@ -182,6 +182,10 @@ class Arena:
             yield f"{task} ended without a reason: {last}"
         if mine.dies:
             return
+        if mine.deeds == ("no_files",):
+            for name in ("SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE"):
+                if f"{name}: is a" not in (last.get("output_problem") or ""):
+                    yield f"{task} left something that is no file as {name}, and its record does not say so: {last}"
         if last["attempt"] != 1:
             yield f"{task} ran {last['attempt']} times: {last['error']}"
         # A result can only take a success away by a number for its cost that is none.

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 MS_BIND = 4096
 # Larger than any disk.
 SPARSE = 1 << 42
+# What may be in the place of a file: a folder, a pipe, a socket, and links.
+NO_FILES = ("folder", "pipe", "zero", "canary", "loop", "socket")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +129,11 @@ def texts(world: World) -> bytes:
     )
 
 
-def write(path: str, world: World) -> None:
+def write(path: str, world: World, kinds: tuple[str, ...] = (*("text",) * 8, *NO_FILES, "sparse")) -> None:
     """Put a text, or something that is no file, where the worker reads."""
     with contextlib.suppress(OSError):
         os.unlink(path)
-    kind = world.chance.choice(("text",) * 8 + ("folder", "pipe", "zero", "canary", "loop", "sparse", "socket"))
+    kind = world.chance.choice(kinds)
     if kind == "text":
         with open(path, "wb") as file:
             file.write(texts(world))

@@ -13,13 +13,20 @@ import os
 import signal
 import time
 
-from tools.hostility.world import World, deed, left_behind, taken, texts, write
+from tools.hostility.world import NO_FILES, World, deed, left_behind, taken, texts, write
 
 
 @deed
 def result_written(world: World) -> None:
     """Write a result that nobody should write."""
     write(world.given("SPOOL_RESULT_FILE"), world)
+
+
+@deed
+def no_files(world: World) -> None:
+    """Leave something that is no file in the places of the result and of the progress report."""
+    for name in ("SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE"):
+        write(world.given(name), world, NO_FILES)
 
 
 @deed
