@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,6 +33,7 @@ from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 from spoold.rules.scheduling.promoting import LaneView, displaced, promotions
+from spoold.rules.scheduling.yielding import Standing, Way
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)
@@ -372,7 +374,7 @@ class Leader:
         for task_key in keys:
             del self.held[task_key]
 
-    def step(self, window: int = 10, room: int | None = None) -> list[str]:
+    def step(self, window: int = 10, room: int | None = None, way: Way | None = None) -> list[str]:
         self.now = Now(self.now.monotonic + 1, self.now.wall + 1)
         self.backlog.locks.hold(self.held)
         self.backlog.gathered = {"locks": self.backlog.locks.book}
@@ -381,7 +383,7 @@ class Leader:
         kinds = ("t", "u")
         self.backlog.locks.pass_over({f"type={kind}" for kind in kinds if self.types[kind].halted})
         lanes = {f"type={kind}": LaneView(kind, standing) for kind in kinds}
-        chosen = promotions(self.backlog, lanes, self.facts(), window, self.now)
+        chosen = promotions(self.backlog, lanes, self.facts(), window, self.now, way)
         for entry in chosen:
             demand = entry.conditions.asks("locks")
             assert isinstance(demand, Demand)
@@ -594,3 +596,39 @@ def test_nothing_that_conflicts_is_held_at_once_and_all_tasks_have_their_turn(
                 done += 1
     assert done + len(leader.held) == len(wants)
     assert Task.model_fields["locks"].default.write == ()
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_tasks_of_any_age_and_urgency_that_come_at_any_time_all_have_their_turn(seed: int) -> None:
+    """They stand in ready/ for a while, where they make way for more urgent ones, and then run for a while."""
+    chance = random.Random(f"locks {seed}")
+    leader, ready = Leader(), dict[str, Standing]()
+    whats, ages = ["a", "b", "**"][: chance.randint(1, 3)], chance.choice([1, 60, 600])
+    coming = [f"t{number}" for number in range(chance.randint(2, 12))]
+    left, steps = set(coming), 0
+    while left:
+        steps += 1
+        assert steps < 400, f"{left} wait for ever, behind {leader.backlog.locks.aside()}"
+        while coming and chance.random() < 0.5:
+            what, writes = chance.choice(whats), chance.random() < 0.7
+            age = chance.randrange(ages * 60_000_000) + 1
+            rank, kind = chance.choice([4980, 4990, 5000, 5010]), chance.choice("ttu")
+            leader.add(coming.pop(), what if writes else "", "" if writes else what, kind=kind, micros=age, rank=rank)
+        way = Way(ready.values)
+        waits = {entry.name.id: entry for _, entry in leader.backlog.items()}
+        chosen = leader.step(window=chance.randint(1, 3), way=way)
+        for one in itertools.chain.from_iterable(way.made.values()):
+            del ready[one.task.id]
+            leader.end(key(one.task.id))
+            leader.backlog.add(Entry(one.task.encode(), one.lane, one.conditions), leader.now)
+        ready.update((i, Standing(waits[i].name, waits[i].lane, waits[i].conditions)) for i in chosen)
+        leader.backlog.locks.see_ready(ready.__contains__)
+        held = [demand for demand in leader.held.values() if demand is not None]
+        assert not any(one.clash(other) for one, other in itertools.combinations(held, 2))
+        for task_id in sorted(ready, key=lambda i: ready[i].task.rank):
+            if chance.random() < 0.2:
+                del ready[task_id]
+        for task_key in sorted(leader.held.keys() - ready.keys()):
+            if chance.random() < 0.3:
+                leader.end(task_key)
+                left.discard(task_key)

@@ -17,7 +17,7 @@ def nobody_makes_way() -> list[Swap]:
 
 @urgent.add("nobody waits behind what cannot move", "A ready task keeps its locks, and gives only units back.")
 def locks_are_kept() -> list[Swap]:
-    return [(_Count, "_clear", lambda self, facts, entry, verdict: verdict)]
+    return [(_Count, "_clear", lambda self, facts, rank, entry, verdict: verdict)]
 
 
 @urgent.add("no task waits without end behind less urgent ones", "A worker keeps no room for what it has none for.")

@@ -29,7 +29,7 @@ max = 1
 )
 KINDS = ("one", "lock", "both")
 # In so long (s) a worker that works has listed what is ready.
-LISTED_S = 3.0
+LISTED_S = 5.0
 # A step beats at most once before a call, if it is late; a second beat is of a later step.
 BEATS = 2
 # Cpus, by the beginning of the id; each machine has 8. Of the small ones a machine always runs two.

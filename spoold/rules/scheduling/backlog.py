@@ -22,9 +22,10 @@ from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Facts, Parent
 from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.requested import Requested
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
+from spoold.rules.locks.turns import turn_of
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.graph import Graph
-from spoold.rules.scheduling.locking import Locking
+from spoold.rules.scheduling.locking import Locking, in_line
 from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now, in_s
 from spoold.rules.scheduling.parked import Parked
 from spoold.rules.scheduling.queues import Queues
@@ -50,7 +51,7 @@ class Backlog:
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
         self._parent, self._entries = parent, dict[str, Entry]()
-        self._graph, self._queues = Graph(), Queues(self._stands)
+        self._graph, self._queues = Graph(), Queues(self._stands, in_line, turn_of)
         self._timers: list[tuple[float, str]] = []
         self._refused, self._rings = dict[str, Refuse](), dict[str, tuple[str, ...]]()
         # The groups that a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
@@ -210,9 +211,16 @@ class Backlog:
         return [(self._entries[k], self._refused[k]) for k in sorted(self._refused)]
 
     def best(self, lane: str) -> Entry | None:
-        """The most urgent runnable task of a lane that no gate held when last asked; it stays in its queue."""
+        """The task that goes first of those of a lane that may run and that no gate held when last asked; it stays in
+        its queue.
+        """
         found = self._queues.head(lane, self._shut)
         return None if found is None else self._entries[key_in(found[0])]
+
+    def urgency(self, lane: str) -> str | None:
+        """The file of the most urgent task in the queue of `best`: with its urgency the one in front goes."""
+        found = self._queues.head(lane, self._shut)
+        return None if found is None else found[1]
 
     def take(self, lane: str) -> Entry | None:
         """Take this task off its queue: the caller removes it, or puts it back."""

@@ -135,6 +135,11 @@ class Locking:
         self._called.update(dict.fromkeys(map(key_in, self._queues.free(keeper))))
 
 
+def in_line(groups: Groups) -> bool:
+    """Whether tasks of these groups stand in line."""
+    return bool(_demands(groups))
+
+
 def _demands(groups: Groups) -> list[Demand]:
     """What the tasks of these groups lock: the group of the gate `locks` is its demand."""
     return [group for _, group in groups if isinstance(group, Demand)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from spoold.protocol.lanes import kind_in
+from spoold.protocol.name_parts import rank_in
 from spoold.protocol.names import TaskName
 from spoold.rules.gates.facts import NO_TYPE, TypeFacts
 from spoold.rules.gates.registry import judge_type
@@ -45,8 +46,10 @@ def promotions(
     way: Way | None = None,
     uses: Callable[[str], Uses] = lambda lane: {},
 ) -> list[Entry]:
-    """The waiting tasks that go to ready/ now, most urgent first over all lanes. facts: by lane; all share one
-    stock. way: takes which ready tasks make way for them; uses: what a task of a lane uses.
+    """The waiting tasks that go to ready/ now, most urgent first over all lanes, each with the urgency of its queue.
+
+    facts: by lane; all share one stock. way: takes which ready tasks make way for them; uses: what a task of a lane
+    uses.
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
     window, so that a full lane never makes an urgent task wait. A limit holds over all lanes, and no task takes units
@@ -59,20 +62,20 @@ def promotions(
     facts = {lane: replace(own, stock=stock) for lane, own in facts.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
-    heads = [(best.file, lane) for lane in lanes if (best := backlog.best(lane)) is not None]
+    heads = [(urgency, lane) for lane in lanes if (urgency := backlog.urgency(lane)) is not None]
     heapq.heapify(heads)
     count = _Count(backlog, now, used, uses, way or Way())
     while heads:
         file, lane = heapq.heappop(heads)
-        best = backlog.best(lane)
-        if best is None or best.file != file:  # a gate that shut meanwhile shut the one that was the best
-            heads += [(best.file, lane)] if best is not None else []
+        urgency = backlog.urgency(lane)
+        if urgency != file:  # a gate that shut meanwhile shut the one that was the best
+            heads += [(urgency, lane)] if urgency is not None else []
             heapq.heapify(heads)
             continue
-        kind, entry = lanes[lane].kind, backlog.take(lane)
+        kind, entry, rank = lanes[lane].kind, backlog.take(lane), rank_in(file)
         assert entry is not None  # it is the best
-        fits = sizes[lane] < window or (entry.rank < worst[lane] and sizes[lane] < 2 * window)
-        is_open = fits and count.goes(entry, kind, facts[lane], wanted)
+        fits = sizes[lane] < window or (rank < worst[lane] and sizes[lane] < 2 * window)
+        is_open = fits and count.goes(entry, rank, kind, facts[lane], wanted)
         if is_open:
             chosen.append(entry)
             backlog.book(entry, facts[lane], now)
@@ -84,9 +87,9 @@ def promotions(
             backlog.put_back(entry)
             if not fits or count.shut:
                 continue  # the less urgent ones of the lane find no room either
-        following = backlog.best(lane)
+        following = backlog.urgency(lane)
         if following is not None:
-            heapq.heappush(heads, (following.file, lane))
+            heapq.heappush(heads, (following, lane))
     backlog.locks.settle()
     return chosen
 
@@ -102,9 +105,10 @@ class _Count:
     way: Way
     shut: bool = False
 
-    def goes(self, entry: Entry, kind: str, facts: TypeFacts, wanted: set[str]) -> bool:
+    def goes(self, entry: Entry, rank: int, kind: str, facts: TypeFacts, wanted: set[str]) -> bool:
         """Whether all gates pass, once less urgent ready tasks have made way; a task that one of them refuses is
-        runnable no more. wanted: takes what the task waits for, so that no later one takes it first.
+        runnable no more. rank: with which it goes; wanted: takes what the task waits for, so that no later one takes
+        it first.
         """
 
         def of_lane() -> Verdict:
@@ -116,9 +120,9 @@ class _Count:
             return wait.gate == "class" or not facts.stock.freeable(facts.uses).isdisjoint(self.uses(one.lane))
 
         verdict = of_lane()
-        cleared = self.way.clear(entry.rank, verdict, of_lane, self._free, holds)
+        cleared = self.way.clear(rank, verdict, of_lane, self._free, holds)
         self.shut = not isinstance(verdict, Pass)
-        if passes(cleared) and self.backlog.lets(entry, facts, self.now, partial(self._clear, facts)):
+        if passes(cleared) and self.backlog.lets(entry, facts, self.now, partial(self._clear, facts, rank)):
             self.way.settle(
                 entry.file, lambda: passes(of_lane()) and self._lets(entry, facts), self._free, self._take
             )
@@ -130,13 +134,11 @@ class _Count:
         self.backlog.refuse(entry, verdict)
         return False
 
-    def _clear(self, facts: TypeFacts, entry: Entry, verdict: Verdict) -> Verdict:
+    def _clear(self, facts: TypeFacts, rank: int, entry: Entry, verdict: Verdict) -> Verdict:
         def holds(wait: Wait, one: Standing) -> bool:
             return self.backlog.holds(entry, wait.gate, one, self.now)
 
-        return self.way.clear(
-            entry.rank, verdict, lambda: self.backlog.ask(entry, facts, self.now), self._free, holds
-        )
+        return self.way.clear(rank, verdict, lambda: self.backlog.ask(entry, facts, self.now), self._free, holds)
 
     def _lets(self, entry: Entry, facts: TypeFacts) -> bool:
         return not entry.groups or passes(self.backlog.ask(entry, facts, self.now))
@@ -189,7 +191,9 @@ def displaced(
     if len(ready) < 2 * window:
         return []
     worst = max(task.rank for task in ready)
-    while (best := backlog.best(lane)) is not None and best.rank < worst:
+    while (urgency := backlog.urgency(lane)) is not None and rank_in(urgency) < worst:
+        best = backlog.best(lane)
+        assert best is not None  # it is of that queue
         if backlog.lets(best, facts, now):
             return _least_urgent(ready, len(ready) - window)
     return []

@@ -4,8 +4,12 @@ A group is a set of tasks that the gates asked in every step cannot distinguish.
 queue, so that a closed gate costs one question for all tasks behind it, and the others flow past. A queue that is set
 aside is not looked at before the one that keeps it back is gone, so that queues without number cost nothing there.
 
+A queue of tasks that stand in line for locks is in the order of that line: of those with the same locks none can pass
+the one before it. It has the urgency of its most urgent task: the one in front goes with that.
+
 Law: an order, not the truth. A file stays until it comes to the head of its queue; `stands` says whether it counts.
-The fronts are an order of queues: each that is not set aside is in one, under its head or under a file before that.
+The fronts are an order of queues: each that is not set aside is in one, under its most urgent file or under one
+before that.
 """
 
 from __future__ import annotations
@@ -20,21 +24,113 @@ from spoold.rules.gates.registry import Groups
 Shut = Set[str | tuple[str, Hashable]]
 # A queue: its lane and its groups.
 Queue = tuple[str, Groups]
+# A place in line, which ends with the file.
+Place = tuple[int, str]
 _NOTHING: Shut = frozenset()
 
 
-class Queues:
-    """Heaps of files, by lane and groups; the fronts of a lane, by the gates that are asked for the tasks in them."""
+class _Ranked:
+    """The files of a queue in the order of urgency."""
 
-    def __init__(self, stands: Callable[[str, str, Groups], bool]) -> None:
-        """stands: whether this file may run, and is in this lane and these groups."""
-        self._stands = stands
-        self._heaps: dict[Queue, list[str]] = {}
+    def __init__(self) -> None:
+        self._files: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def push(self, file: str) -> None:
+        heapq.heappush(self._files, file)
+
+    def take(self) -> None:
+        """Take the one in front, also where it came, went and came again, and is here twice."""
+        file = heapq.heappop(self._files)
+        while self._files and self._files[0] == file:
+            heapq.heappop(self._files)
+
+    def prune(self, stands: Callable[[str], bool]) -> None:
+        """Forget what stands no more, as far as it is in front."""
+        while self._files and not stands(self._files[0]):
+            heapq.heappop(self._files)
+
+    def before(self, file: str, other: str) -> bool:
+        """Whether this file comes before that one."""
+        return file < other
+
+    @property
+    def front(self) -> str:
+        """The one in front."""
+        return self._files[0]
+
+    @property
+    def urgent(self) -> str:
+        """The most urgent one."""
+        return self._files[0]
+
+
+class _InLine:
+    """The files of a queue that is in the order of a line: the one in front, and the most urgent one."""
+
+    def __init__(self, place: Callable[[str], Place]) -> None:
+        self._place = place
+        self._places: list[Place] = []
+        self._files: list[str] = []  # by urgency
+        self._placed: set[str] = set()
+        self._filed: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def push(self, file: str) -> None:
+        if file not in self._placed:
+            self._placed.add(file)
+            heapq.heappush(self._places, self._place(file))
+        if file not in self._filed:
+            self._filed.add(file)
+            heapq.heappush(self._files, file)
+
+    def take(self) -> None:
+        """Take the one in front."""
+        self._placed.discard(heapq.heappop(self._places)[1])
+
+    def prune(self, stands: Callable[[str], bool]) -> None:
+        """Forget what stands no more, as far as it is in front or the most urgent."""
+        while self._places and not stands(self._places[0][1]):
+            self.take()
+        while self._files and not (self._files[0] in self._placed and stands(self._files[0])):
+            self._filed.discard(heapq.heappop(self._files))
+
+    def before(self, file: str, other: str) -> bool:
+        return self._place(file) < self._place(other)
+
+    @property
+    def front(self) -> str:
+        return self._places[0][1]
+
+    @property
+    def urgent(self) -> str:
+        # One that waited when it was looked at, and may run again since, is no longer among these.
+        return min(self._files[0], self.front) if self._files else self.front
+
+
+class Queues:
+    """Orders of files, by lane and groups; the fronts of a lane, by the gates that are asked for their tasks."""
+
+    def __init__(
+        self,
+        stands: Callable[[str, str, Groups], bool],
+        in_line: Callable[[Groups], bool] = lambda groups: False,
+        place: Callable[[str], Place] = lambda file: (0, file),
+    ) -> None:
+        """stands: whether this file may run, and is in this lane and these groups; in_line: whether tasks of these
+        groups stand in a line; place: of a file in it.
+        """
+        self._stands, self._in_line, self._place = stands, in_line, place
+        self._orders: dict[Queue, _Ranked | _InLine] = {}
         self._fronts: dict[str, dict[tuple[str, ...], list[tuple[str, int, Groups]]]] = {}
         # Of each queue its entry in a front that counts, by file and number; an earlier entry is passed over.
         self._shown: dict[Queue, tuple[str, int]] = {}
         self._numbers = itertools.count()
-        # The queues that are set aside, each with the one that keeps it back and its head at that time.
+        # The queues that are set aside, each with the one that keeps it back and the one in front at that time.
         self._aside: dict[Queue, tuple[str, str]] = {}
         self._behind: dict[str, dict[Queue, None]] = {}
         self._passed: list[Queue] = []
@@ -42,13 +138,15 @@ class Queues:
     def push(self, lane: str, groups: Groups, file: str) -> None:
         """Add a file to the order; adding it twice does no harm. A queue set aside is looked at for a new head."""
         queue = (lane, groups)
-        heap = self._heaps.setdefault(queue, [])
-        heapq.heappush(heap, file)
+        order = self._orders.get(queue)
+        if order is None:
+            order = self._orders[queue] = _InLine(self._place) if self._in_line(groups) else _Ranked()
+        order.push(file)
         keeper, head = self._aside.get(queue, ("", ""))
-        if keeper and file < head:
+        if keeper and order.before(file, head):
             self._call(queue)
         elif not keeper:
-            self._show(queue, heap[0])
+            self._show(queue, order.urgent)
 
     def lanes(self) -> list[str]:
         """Lanes that may hold a file, in a settled order."""
@@ -58,27 +156,22 @@ class Queues:
         """Whether a lane may hold a file, and is wanted."""
         return any(map(wanted, self._fronts))
 
-    def head(self, lane: str, shut: Shut = _NOTHING) -> tuple[str, Groups] | None:
-        """The most urgent file of a lane that is in none of the shut groups, with its groups; it stays there.
+    def head(self, lane: str, shut: Shut = _NOTHING) -> tuple[str, str] | None:
+        """The file in front of the most urgent queue of a lane that is in none of the shut groups, which stays there;
+        and the most urgent file of that queue.
 
         A queue that is shut is passed over until `restore`.
         """
-        best: tuple[str, Groups] | None = None
-        for gates in tuple(self._fronts.get(lane, ())):
-            found = self._first(lane, gates, shut) if shut.isdisjoint(gates) else None
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found
-        return best
+        queue = self._best(lane, shut)
+        return None if queue is None else (self._orders[queue].front, self._orders[queue].urgent)
 
     def take(self, lane: str, shut: Shut = _NOTHING) -> str | None:
-        """Take that file off its queue. The queue stays in its front under that file, since it may come back."""
-        found = self.head(lane, shut)
-        if found is None:
+        """Take that file off its queue, which stays in its front under its most urgent file: that may come back."""
+        queue = self._best(lane, shut)
+        if queue is None:
             return None
-        file, groups = found
-        heap = self._heaps[lane, groups]
-        while heap and heap[0] == file:
-            heapq.heappop(heap)  # repeatedly: a task that came, went and came again is in the heap twice
+        file = self._orders[queue].front
+        self._orders[queue].take()
         return file
 
     def set_aside(self, lane: str, groups: Groups, file: str, keeper: str) -> None:
@@ -88,7 +181,7 @@ class Queues:
         self._behind.setdefault(keeper, {})[queue] = None
 
     def free(self, keeper: str) -> list[str]:
-        """Look again at the queues that this one keeps back; return their heads."""
+        """Look again at the queues that this one keeps back; return those in front of them."""
         return [head for queue in list(self._behind.get(keeper, ())) if (head := self._call(queue))]
 
     def keeps(self, keeper: str) -> bool:
@@ -100,34 +193,35 @@ class Queues:
         return list(self._behind)
 
     def aside(self) -> Iterator[tuple[str, str, int]]:
-        """The queues that are set aside: the head of each, its keeper, and how many files are in it at most."""
+        """The queues that are set aside: the file in front, its keeper, and how many files are in it at most."""
         for queue, (keeper, _) in self._aside.items():
-            if heap := self._pruned(queue):
-                yield heap[0], keeper, len(heap)
+            if order := self._pruned(queue):
+                yield order.front, keeper, len(order)
 
     def passed(self) -> Iterator[tuple[str, Queue]]:
-        """The queues that were passed over since the last `restore`, each with its most urgent file."""
+        """The queues that were passed over since the last `restore`, each with the file in front."""
         for queue in self._passed:
-            if heap := self._pruned(queue):
-                yield heap[0], queue
+            if order := self._pruned(queue):
+                yield order.front, queue
 
     def restore(self) -> None:
         """Show again the queues that were passed over."""
         passed, self._passed = self._passed, []
         for queue in passed:
-            if queue not in self._aside and (heap := self._pruned(queue)):
-                self._show(queue, heap[0])
+            if queue not in self._aside and (order := self._pruned(queue)):
+                self._show(queue, order.urgent)
 
     def _call(self, queue: Queue) -> str | None:
-        """Bring a queue back that was set aside; return its head."""
+        """Bring a queue back that was set aside; return the file in front of it."""
         keeper, _ = self._aside.pop(queue)
         del self._behind[keeper][queue]
         if not self._behind[keeper]:
             del self._behind[keeper]
-        heap = self._pruned(queue)
-        if heap:
-            self._show(queue, heap[0])
-        return heap[0] if heap else None
+        order = self._pruned(queue)
+        if not order:
+            return None
+        self._show(queue, order.urgent)
+        return order.front
 
     def _show(self, queue: Queue, head: str) -> None:
         """Put a queue into its front, unless it is there under this head or a file before it."""
@@ -137,33 +231,44 @@ class Queues:
         front = self._fronts.setdefault(queue[0], {}).setdefault(_gates(queue[1]), [])
         heapq.heappush(front, (*entry, queue[1]))
 
-    def _pruned(self, queue: Queue) -> list[str]:
-        """The heap of a queue, whose head stands; an empty one is forgotten."""
-        heap = self._heaps.get(queue, [])
-        while heap and not self._stands(heap[0], *queue):
-            heapq.heappop(heap)
-        if not heap:
-            self._heaps.pop(queue, None)
-        return heap
+    def _pruned(self, queue: Queue) -> _Ranked | _InLine | None:
+        """A queue whose file in front stands; None, and forgotten, if it has none."""
+        order = self._orders.get(queue)
+        if order is None:
+            return None
+        order.prune(lambda file: self._stands(file, *queue))
+        if not order:
+            del self._orders[queue]
+            return None
+        return order
 
-    def _first(self, lane: str, gates: tuple[str, ...], shut: Shut) -> tuple[str, Groups] | None:
-        """The most urgent file of one front, which is brought up to date as far as that."""
+    def _best(self, lane: str, shut: Shut) -> Queue | None:
+        """The most urgent queue of a lane that is in none of the shut groups."""
+        best: tuple[str, Queue] | None = None
+        for gates in tuple(self._fronts.get(lane, ())):
+            found = self._first(lane, gates, shut) if shut.isdisjoint(gates) else None
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
+        return None if best is None else best[1]
+
+    def _first(self, lane: str, gates: tuple[str, ...], shut: Shut) -> tuple[str, Queue] | None:
+        """The most urgent file of one front, which is brought up to date as far as that, and its queue."""
         front = self._fronts[lane][gates]
         while front:
             file, number, groups = front[0]
             queue = (lane, groups)
             counts = self._shown.get(queue) == (file, number)
-            heap = self._pruned(queue) if counts and queue not in self._aside else []
-            passed = bool(heap) and not shut.isdisjoint(groups)
-            if heap and heap[0] == file and not passed:
-                return file, groups
+            order = self._pruned(queue) if counts and queue not in self._aside else None
+            passed = order is not None and not shut.isdisjoint(groups)
+            if order is not None and order.urgent == file and not passed:
+                return file, queue
             heapq.heappop(front)
             if counts:
                 del self._shown[queue]
             if passed:
                 self._passed.append(queue)
-            elif heap:
-                self._show(queue, heap[0])
+            elif order is not None:
+                self._show(queue, order.urgent)
         del self._fronts[lane][gates]
         if not self._fronts[lane]:
             del self._fronts[lane]
