@@ -87,7 +87,14 @@ def taken(path: str, world: World) -> None:
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
-        os.makedirs(f"{path}/in", exist_ok=True)
+        _make(path)
+
+
+def _make(path: str) -> None:
+    """Put a folder with something in it there. What stands there meanwhile may lead elsewhere: it is not followed."""
+    with contextlib.suppress(OSError):
+        os.makedirs(f"{path}.new/in", exist_ok=True)
+        os.rename(f"{path}.new", path)
 
 
 def mount(source: str, target: str, kind: str, flags: int) -> None:
@@ -138,7 +145,7 @@ def write(path: str, world: World, kinds: tuple[str, ...] = (*("text",) * 8, *NO
         with open(path, "wb") as file:
             file.write(texts(world))
     elif kind == "folder":
-        os.makedirs(f"{path}/in", exist_ok=True)
+        _make(path)
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "sparse":
