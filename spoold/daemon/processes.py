@@ -17,7 +17,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from spoold.daemon import pauses
@@ -121,7 +120,7 @@ def _run(loop: Loop, freezing: Freezing, interval_s: float, *, leave_within_s: f
         rested = loop.resting  # read before the status is sent, so that the status surely says so
         _tell(loop, notifier, freezing.look(_trouble(loop)), by_share=freezing.by_share)
         if signals.numbers and leaving_since is None:
-            leaving_since = time.monotonic()
+            leaving_since = loop.pulse.ran_s
             notifier.stopping()
         if signals.numbers:
             loop.leave(hurry=len(signals.numbers) > 1)
@@ -134,7 +133,7 @@ def _run(loop: Loop, freezing: Freezing, interval_s: float, *, leave_within_s: f
             )
             os._exit(EXIT_UNAVAILABLE)
         if leaving_since is not None and (
-            len(signals.numbers) > 2 or time.monotonic() - leaving_since > leave_within_s
+            len(signals.numbers) > 2 or loop.pulse.ran_s - leaving_since > leave_within_s
         ):
             why = _unfinished(loop)
             log.error("leaving unfinished: %s; running tasks are killed, and run again if not committed", why)
