@@ -110,7 +110,7 @@ def locate(store: Store, ref: str) -> Located:
         return found
     if near:
         raise NotFound(f"no task {ref!r} in this spool; {_begin(near)}. Give the whole id.")
-    raise _nothing(ref)
+    raise _nothing(store, ref)
 
 
 def complete(store: Store, ref: str) -> Located:
@@ -129,10 +129,15 @@ def complete(store: Store, ref: str) -> Located:
         return near[0]
     if near:
         raise NotFound(f"no task {ref!r} in this spool; {_begin(near)}. Give more of it.")
-    raise _nothing(ref)
+    raise _nothing(store, ref)
 
 
-def _nothing(ref: str) -> NotFound:
+def _nothing(store: Store, ref: str) -> NotFound:
+    """The error where no id is this one, or begins so: a file of that name may stand where tasks are."""
+    from spoold.store.misnamed import said_of
+
+    if found := said_of(store.fs, ref):
+        return NotFound(f"no task {ref!r} in this spool, but {found}.")
     return NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
 
 
