@@ -41,7 +41,7 @@ from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, Explanation, Seen
 from spoold.rules.answers.reasons import explain as judge_case
 from spoold.rules.cluster.drain import is_drained
-from spoold.rules.cluster.nodes import ASLEEP
+from spoold.rules.cluster.nodes import ASLEEP, bounded
 from spoold.rules.entry import admission, batch
 from spoold.rules.gates.facts import Known
 from spoold.rules.gates.locks import NAME
@@ -289,7 +289,7 @@ class _Gathering:
             draining=beat.status == "draining" or is_drained(beat.node, self._requests),
             asleep=beat.at if beat.status == ASLEEP else "",
             lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
-            notes=beat.notes,
+            notes=bounded(beat.notes),
             avoids=beat.avoids,
             keeps=beat.keeps,
         )
