@@ -17,6 +17,7 @@
     questions    the questions that stand, and whether a task can be held, released or answered
     sending_back which tasks run again when a person rejects with a redo
     listing      the long form of a list of tasks
+    task_file    the file of a task that has not ended, and what is wrong with it
     info         everything that is known of one task
     inquiry      why a task is not running
     story        everything that happened to a task

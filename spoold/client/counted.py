@@ -6,6 +6,7 @@ Law: looks and never touches, and opens no task file.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from spoold.protocol.heartbeat import Heartbeat
@@ -21,6 +22,9 @@ from spoold.store.clocks import by_host
 from spoold.store.mount_facts import mount_warnings, mounts_of
 from spoold.store.obstacles import barriers, named, obstacles
 from spoold.store.store import Store
+
+# So many faults of settings/ are named.
+SETTINGS_TOLD = 5
 
 
 def as_models(nodes: Mapping[str, Any]) -> dict[str, Heartbeat]:
@@ -45,7 +49,10 @@ def listing(
     the time (s since 1970) by which pauses end.
     """
     counted, blocked = census(store.fs), obstacles(store.fs)
-    requests = control.list_requests(store.fs)
+    requests, others = control.list_control(store.fs)
+    counted.misnamed.see_requests(others)
+    with suppress(OSError):
+        store.revisions.look()
     paused = paused_by(requests, control.ends_of(store.fs, requests), now)
     workers = [beat for _, beat in sorted(nodes.items()) if beat.role == "worker"]
     shown = tuple(node_of(beat, counted.claims.get(beat.node, ()), dead=beat.node in dead) for beat in workers)
@@ -74,6 +81,8 @@ def listing(
             *blocked,
             why or _why_listed(name, lease, store.read_only, mend_first=bool(blocked)),
             *named(barriers(store.fs, counted.blocked)),
+            *counted.misnamed.warnings(),
+            *store.revisions.warnings[:SETTINGS_TOLD],
             *clock_warnings(by_host(nodes.values())),
             *mount_warnings(store, mounts),
         ),

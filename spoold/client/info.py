@@ -88,7 +88,7 @@ def described(store: Store, located: Located, named: Iterable[tuple[EndedName, s
         id=located.id,
         state=located.state.value,
         attempt=located.attempt,
-        reason=reason_of(store, located, last),
+        reason=reason_of(store, located, last) or _fault(store, located),
         type=kind_of(content),
         name=text_in(content, "name"),
         batch=text_in(content, "batch") or None,
@@ -175,6 +175,14 @@ def reason_of(store: Store, located: Located, last: Result | None) -> str:
         return ""
     why = why_ended(last)
     return why if located.state in (State.FAILED, State.SKIPPED) else f"attempt {last.attempt} ended with {why}"
+
+
+def _fault(store: Store, located: Located) -> str:
+    """What is wrong with the file of a task that has not ended, and the fix; '' for nothing."""
+    from spoold.client.task_file import fault_in
+
+    problem = fault_in(store, located)
+    return "" if problem is None else f"its file {problem.told(located.id)} Fix: {problem.mend}"
 
 
 def sent_back(store: Store, located: Located, requests: Sequence[Request] | None = None) -> str:

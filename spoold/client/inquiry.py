@@ -23,10 +23,11 @@ from spoold.client.pauses import told
 from spoold.client.rejections import twin
 from spoold.client.status import judged_at, silent, status, sure_lease
 from spoold.client.stock import facts_seen
+from spoold.client.task_file import fault_in, read_task
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.drop import UNIQUE, is_our_batch
-from spoold.protocol.errors import BadFile, BadName, NotFound
+from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
@@ -40,7 +41,7 @@ from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, Explanation, Seen
 from spoold.rules.answers.reasons import explain as judge_case
 from spoold.rules.cluster.drain import is_drained
-from spoold.rules.cluster.nodes import ASLEEP
+from spoold.rules.cluster.nodes import ASLEEP, bounded
 from spoold.rules.entry import admission, batch
 from spoold.rules.gates.facts import Known
 from spoold.rules.gates.locks import NAME
@@ -179,7 +180,8 @@ class _Gathering:
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal has a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
-        return replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
+        case = replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
+        return replace(case, problem=fault_in(self._store, self._located))
 
     def _asked(self, verb: Verb) -> bool:
         """Whether a request about this task stands."""
@@ -194,10 +196,8 @@ class _Gathering:
             case = self._with_parents(case, task)
             case = replace(case, above=waiting_above(self._store, task))
             lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
-        except Unreadable as error:
+        except BadFile as error:
             case = replace(case, problem=error)
-        except (BadFile, BadName):
-            pass
         if lane is None:
             return case
         ends, more = control.ends_of(self._store.fs, self._requests), {NAME: book_seen(self._picture.gates)}
@@ -215,8 +215,7 @@ class _Gathering:
         )
 
     def _read(self) -> Task:
-        with readable(path := self._located.path):
-            return codec.load_task(self._store.fs.read(path), path)
+        return read_task(self._store, self._located.path)
 
     def _with_parents(self, case: Case, task: Task) -> Case:
         """The case with the state of all tasks that this one waits for."""
@@ -290,7 +289,7 @@ class _Gathering:
             draining=beat.status == "draining" or is_drained(beat.node, self._requests),
             asleep=beat.at if beat.status == ASLEEP else "",
             lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
-            notes=beat.notes,
+            notes=bounded(beat.notes),
             avoids=beat.avoids,
             keeps=beat.keeps,
         )

@@ -28,7 +28,9 @@ __all__ = [
     "Selection",
     "Words",
     "check_types",
+    "each_once",
     "find",
+    "find_each",
     "list_batches",
     "list_types",
     "select",
@@ -132,18 +134,29 @@ def nothing_fits(selection: Selection, met: Words, *, archived: bool | None = No
 
 def find(store: Store, refs: Iterable[str]) -> tuple[list[Located], dict[str, SpoolError]]:
     """Return the tasks of these whole ids, each once, and an error for each other id. Errors: OSError."""
+    found, wrong = find_each(store, refs)
+    return each_once(found.values()), wrong
+
+
+def each_once(found: Iterable[Located]) -> list[Located]:
+    """Return the tasks, each once, although it was asked for by its id and by its drop's name."""
+    return list({f"{one.path}:{one.line}": one for one in found}.values())
+
+
+def find_each(store: Store, refs: Iterable[str]) -> tuple[dict[str, Located], dict[str, SpoolError]]:
+    """As `find`, under the words that were asked. Errors: OSError."""
     wanted = list(dict.fromkeys(refs))
     known = locate.locate_many(store, wanted)
-    found: list[Located] = []
+    found: dict[str, Located] = {}
     wrong: dict[str, SpoolError] = {}
     for ref in wanted:
         try:
             if ref not in known and len(wrong) >= LOOKED_INTO:
                 raise NotFound(f"no task {ref!r} in this spool.")
-            found.append(known.get(ref) or locate.locate(store, ref))
+            found[ref] = known.get(ref) or locate.locate(store, ref)
         except SpoolError as error:
             wrong[ref] = error
-    return list({f"{one.path}:{one.line}": one for one in found}.values()), wrong
+    return found, wrong
 
 
 def list_types(store: Store) -> set[str]:

@@ -99,6 +99,8 @@ class Waiter:
         """Let the next poll return archived results too. Errors: OSError."""
         self._archive_at = self._store.clock.monotonic() + ARCHIVE_EVERY_S
         unjudged = self.unjudged()
+        for path, task_id, drop in drop_search.list_unexplained(self._store.fs):
+            self._rejected |= dict.fromkeys(map(key, (drop, task_id)), path)
         self._look_rejected()  # after `unjudged`: a judged drop has its reason beside it before it is moved
         for path, name, kind in list_archived(self._store.fs, self.pending):
             if key(name.id) in self._wanted.keys() - unjudged:
@@ -122,13 +124,19 @@ class Waiter:
     def _look_rejected(self) -> None:
         for path, task_id, drop in drop_search.list_reasons(self._store.fs, self._reasons):
             self._reasons.add(path)
-            self._rejected[key(task_id)] = path
+            self._rejected |= dict.fromkeys(map(key, (drop, *self._lines(drop, path), task_id)), path)
             for own in [k for k in self._wanted.keys() & self._dropped.keys() if self._dropped[k] == drop]:
                 self._reject(own, path)
         for task_key in self._wanted.keys() & self._rejected.keys():
             path = self._rejected.pop(task_key)
             if not self._lives(self._wanted[task_key]):
                 self._reject(task_key, path)
+
+    def _lines(self, drop: str, path: str) -> Iterable[str]:
+        """The ids of the lines of a rejected batch: none of them will ever be a task of this drop."""
+        if not drop.lower().endswith(".jsonl"):
+            return ()
+        return drop_search.lines_in(drop_search.read_reason(self._store.fs, path))
 
     def _reject(self, task_key: str, path: str) -> None:
         task_id = self._wanted.pop(task_key)

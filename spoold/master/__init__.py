@@ -16,12 +16,12 @@ One `step()` = list → view → plan (in `rules`) → move → report.
       units_lent  which units are lent                 fleet       the workers that are awake, and what they can run
     changes     which listings are wanted, and what they changed in the view
     place       where a token is, as a value
-    misnamed    files among tasks and requests whose names are of neither
     archived    which ids are in the archive, in few bytes
     takeover    what a new leader reads before it plans
     following   what has changed since the last listings
     tallying    how attempts ended, as the listings show it
     relisting   waiting/ listed anew; which tasks are missing, and for how long
+    standing    files in ready/ that are no tasks
     cadence     how often each directory is listed, and how long the leader rests
     learning    the type of task of a claim, its deadline, and its budgets
     drops       pending/ → a task, a rejection, or not yet

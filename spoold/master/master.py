@@ -29,6 +29,7 @@ from spoold.master.orders import Orders
 from spoold.master.own_door import own_door
 from spoold.master.reporting import Reporting
 from spoold.master.stages import STAGES, Duties, run_safely
+from spoold.master.standing import Standing
 from spoold.master.step_state import StepState
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
@@ -109,6 +110,7 @@ class Master:
         self._doors_at: float | None = None
         self._relist_at: float | None = None
         self._relisted_s = 0.0
+        self._standing = Standing()
 
     @property
     def leading(self) -> bool:
@@ -281,6 +283,8 @@ class Master:
             placing.reject_copies(desk)
             before_s, self._relisted_s = self._relisted_s, self.store.clock.monotonic() - now
             self._relist_at = now + relisting.rest_s(self._relisted_s, before_s)
+            self._standing.relisted(desk)
+        self._standing.step(desk)
 
     def _breathe(self) -> None:
         """Renew token and beat within a long step. Errors: OSError, DoorShut when this master no longer leads."""

@@ -19,7 +19,7 @@ from spoold.protocol.names import parse_task
 from spoold.protocol.order import order_micros
 from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
-from spoold.rules.cluster.nodes import ASLEEP
+from spoold.rules.cluster.nodes import ASLEEP, bounded
 from spoold.rules.cluster.tempo import Left
 from spoold.rules.gates import budget
 from spoold.rules.gates.closing import closed_by
@@ -170,7 +170,7 @@ def warnings(workers: list[Heartbeat], able: list[Heartbeat], stuck: dict[str, i
     ]
     if more := sum(list(stuck.values())[LANES_NAMED:]):
         found.append(f"no worker can run {amount(more, 'task')} in {len(stuck) - LANES_NAMED} more lanes")
-    return found + [f"{worker.node}: {note}" for worker in workers for note in worker.notes]
+    return found + [f"{worker.node}: {note}" for worker in workers for note in bounded(worker.notes)]
 
 
 def _lacking(lane_name: str, workers: list[Heartbeat]) -> str:

@@ -42,8 +42,11 @@ def rest_s(spent_s: float, before_s: float) -> float:
 
 def list_waiting(desk: Desk) -> Waiting:
     """Return every name in waiting/. Errors: OSError."""
-    names = {}
-    for lane in list_lanes(desk.store.fs, layout.WAITING):
+    names: Waiting = {}
+    others: list[str] = []
+    lanes = list_lanes(desk.store.fs, layout.WAITING, others)
+    desk.view.misnamed.see_branches(State.WAITING, others)
+    for lane in lanes:
         desk.breathe()
         known = (entry.file for _, entry in desk.backlog.items() if entry.lane == lane)
         names[lane] = set(names_in(desk.store.fs, layout.join(layout.WAITING, lane), desk.view.blocked, known))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 # How long (s) a refused request stays among the warnings, and how many are remembered.
@@ -18,14 +19,16 @@ REFUSED_SHOWN_S, REFUSED_KEPT = 600.0, 1000
 class LeaderReport:
     """The sentences and the figures.
 
-    notices: of this step; locked: doors that this user may not empty; refused: requests that were removed since their
-    content is wrong, each with when (monotonic, s): no file is left to warn of; rejected: drops in rejected/;
-    rejections, endings: drops that this leader rejected, and tasks that it ended itself, by cause, since the last
-    snapshot; undone: moves that the server undid; undone_at: when (monotonic, s) the last one was seen.
+    notices: of this step; locked: doors that this user may not empty; wrong: files in ready/ that are no tasks;
+    refused: requests that were removed since their content is wrong, each with when (monotonic, s): no file is left
+    to warn of; rejected: drops in rejected/; rejections, endings: drops that this leader rejected, and tasks that it
+    ended itself, by cause, since the last snapshot; undone: moves that the server undid; undone_at: when (monotonic,
+    s) the last one was seen.
     """
 
     notices: list[str] = field(default_factory=list)
     locked: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
     refused: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=REFUSED_KEPT))
     rejected: int = 0
     rejections: Counter[str] = field(default_factory=Counter)
@@ -48,6 +51,10 @@ class LeaderReport:
     def refusals(self, now: float) -> list[str]:
         """Return the requests that were refused lately. now: monotonic, s."""
         return list(dict.fromkeys(said for at, said in self.refused if now - at < REFUSED_SHOWN_S))
+
+    def saw_wrong(self, sentences: Iterable[str]) -> None:
+        """Replace what is said of files in ready/ that are no tasks."""
+        self.wrong[:] = sentences
 
     def lock(self, sentence: str) -> None:
         """Add a door that this user may not empty."""

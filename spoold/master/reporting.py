@@ -352,6 +352,7 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     warnings = list(dict.fromkeys((*notices, *named(desk.report.locked), *named(list(found.values())))))
     warnings += desk.health.warnings(desk.store, desk.step.now.monotonic)
     warnings += desk.view.misnamed.warnings()
+    warnings += named(sorted(desk.report.wrong), "files in ready/ that are no tasks")
     warnings += named(desk.report.refusals(desk.step.now.monotonic), "requests that were refused")
     warnings += desk.missing.warnings(
         desk.step.now.monotonic - desk.store.settings.retention.failed_s, desk.view.known

@@ -164,7 +164,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "relist",
         lambda desk, duties: duties.relist(desk),
-        "now and then: all doors, and waiting/",
+        "now and then: all doors, waiting/, and what stands in ready/",
         ("admitting → admitting",),
         vital=True,
     ),

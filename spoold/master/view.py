@@ -16,7 +16,6 @@ from typing import TypeVar
 
 from spoold.master.archived import Archived
 from spoold.master.changes import EVERYTHING, Changes, Found, Wanted
-from spoold.master.misnamed import Misnamed
 from spoold.master.place import Place, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.drop import concerns_us
@@ -39,6 +38,7 @@ from spoold.rules.scheduling.members import Members
 from spoold.store import beats, control
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.lane_moves import list_lanes
+from spoold.store.misnamed import Misnamed
 from spoold.system.filesystem import FileSystem
 
 N = TypeVar("N", TaskName, EndedName)
@@ -117,13 +117,17 @@ class View:
             found.changes.any |= drops != self.pending
             self.pending = drops
         if wanted.everything:
-            self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
+            others: list[str] = []
+            self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY, others)), found)
+            self.misnamed.see_branches(State.READY, others)
         elif wanted.ready:
             self._refresh_branches(fs, State.READY, self.ready, list(self.ready), found)
             self._entrust(found)
         if wanted.everything or (found.gone and wanted.ended) or len(found.gone) > before:
-            workers = list(filter(is_node, fs.list(layout.CLAIMED)))
+            listed = fs.list(layout.CLAIMED)
+            workers = list(filter(is_node, listed))
             self._refresh_branches(fs, State.CLAIMED, self.claimed, workers, found)
+            self.misnamed.see_branches(State.CLAIMED, [name for name in listed if not is_node(name)])
         if wanted.ended:
             self._refresh_ended(fs, found)
             self._release()

@@ -1,4 +1,5 @@
-"""Numbers as people read them: `1 worker`, `2 workers`, `a, b and 7 more`, and a length of time as `2 d 7 h`.
+"""Amounts as people read them: `1 worker`, `2 workers`, `a, b and 7 more`, a length of time as `2 d 7 h`, and as much
+of a text as fits.
 
 Law: no other place decides about plural forms; a test of the house sees to that.
 """
@@ -23,6 +24,14 @@ def some(words: list[str], named: int = 5) -> str:
     """The first few words, and the number of the others."""
     more = f" and {len(words) - named} more" if len(words) > named else ""
     return f"{', '.join(words[:named])}{more}"
+
+
+def clip(text: str, most: int) -> str:
+    """A text of others, in at most so many characters. Its middle is left out: the end of a sentence is the fix."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end - 3]} … {text[-end:]}"
 
 
 def length(seconds: float) -> str:

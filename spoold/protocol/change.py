@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from spoold.protocol.codec import as_object, check, check_settings, load_model
+from spoold.protocol.codec import as_object, check, check_settings, load_sent_model
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import NODE, number, sure
 from spoold.protocol.overlay import Path, Table, dotted, leaves, overlaid, restored, table_of
@@ -71,7 +71,7 @@ class Change(BaseModel):
 
 def load_change(data: bytes, file: str) -> Change:
     """A change that says nothing of what cannot be changed. Errors: BadFile that names the field."""
-    change = load_model(Change, data, file)
+    change = load_sent_model(Change, data, file)
     for name, value in change.settings.items():
         path, given = next(leaves({name: value}), ((name,), None))
         _insist(path, file, "" if given is None else f" Given: {given!r}.")

@@ -199,8 +199,9 @@ def _exact(file: str, digits: str) -> None:
 def sure(data: bytes, value: Any, file: str) -> None:
     """Refuse an object that has a key twice: readers of JSON disagree on its meaning (RFC 8259, section 4).
 
-    data: the text from which the value was read. Errors: BadFile that names the key. Only for files that people send:
-    a token that was admitted before this check existed stays readable.
+    data: the text from which the value was read. Errors: BadFile that names the key. Only for what people may write:
+    drops, requests, settings, the marker. Elsewhere the last value of a key counts: what programs wrote is read
+    as far as it can be, a second look costs time in every beat, and a token that was admitted must stay readable.
     """
     # A quote within a string is escaped, so every key leaves a quote and a colon; more of these than there are keys
     # are the sign to look closely, which is slow. Counting what may stand behind a key is quick, and mostly enough.
@@ -283,13 +284,25 @@ def load_model(model: type[M], data: bytes, file: str) -> M:
     return check(model, load_object(data, file), file)
 
 
-def load_sent_task(data: bytes, file: str) -> Task:
-    """A task that a person or a program sends, with nothing that could be read in two ways. Errors: BadFile."""
-    from spoold.protocol.task import Task
-
+def load_sent(data: bytes, file: str, mend: str = ONE_OBJECT) -> dict[str, Any]:
+    """An object that a person may have written, with nothing that could be read in two ways. mend: as of
+    `load_object`. Errors: BadFile.
+    """
     value = load(data, file)
     sure(data, value, file)
-    return check(Task, as_object(value, file, ONE_TASK), file)
+    return as_object(value, file, mend)
+
+
+def load_sent_model(model: type[M], data: bytes, file: str) -> M:
+    """A file that a person may have written as its model, as `load_sent`. Errors: BadFile."""
+    return check(model, load_sent(data, file), file)
+
+
+def load_sent_task(data: bytes, file: str) -> Task:
+    """A task that a person or a program sends, as `load_sent`. Errors: BadFile."""
+    from spoold.protocol.task import Task
+
+    return check(Task, load_sent(data, file, ONE_TASK), file)
 
 
 def load_beat(data: bytes, name: BeatName) -> Heartbeat:

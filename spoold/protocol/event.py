@@ -10,6 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from spoold.protocol.amount import clip
+
+WRITER_SHOWN = 80
 # A request was seen in control/. The detail has its verb as `request`, its `target`, `by`, `reason` and `until`.
 ASKED = "ASKED"
 
@@ -27,3 +30,13 @@ class Event(BaseModel):
     attempt: int | None = None
     epoch: int | None = None
     detail: Any = None
+
+    def written_by(self, writer: str) -> Event:
+        """The same event as a line in the journal of this writer, though it names another one."""
+        return self.model_copy(update={"writer": writer, "claimed_writer": self.writer})
+
+    @property
+    def misattributed(self) -> str:
+        """The writer that the line names, where it stands in the journal of another one; '' for all others."""
+        claimed = (self.model_extra or {}).get("claimed_writer", "")
+        return clip(claimed, WRITER_SHOWN) if isinstance(claimed, str) else ""

@@ -3,7 +3,7 @@ parse for ever, so a report must say what is wrong with them.
 
 Law: a name that parses has no fault here, and one that does not always has one. Files of other programs (hidden, or
 with another ending) have none: they belong to people. In control/ only hidden ones belong to them: all that people
-put there is meant as a request.
+put there is meant as a request. In the directories of lanes and workers, too: a file there was meant to be a task.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import re
 
 from spoold.protocol.change import parse_change
 from spoold.protocol.errors import nearest
+from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import ID, NODE, is_id, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import ID, NODE, is_id, is_node, parse_ended, parse_returned, parse_task
 from spoold.protocol.order import ORDER
 from spoold.protocol.request import EVERYTHING, Verb, parse_request
 
@@ -36,6 +37,19 @@ def fault(state: State, name: str) -> str | None:
     if state is State.RETURNED:
         return None if parse_returned(name) else _of_task(name, returned=True)
     return None if parse_task(name) else _of_task(name, returned=False)
+
+
+def of_branch(state: State, name: str) -> str | None:
+    """What is wrong with a name in waiting/ or ready/, where lanes are, or in claimed/, where workers are; None if it
+    parses, and for hidden ones.
+    """
+    if name.startswith("."):
+        return None
+    if state is State.CLAIMED:
+        return None if is_node(name) else f"is not the directory of a worker ({_SEE})"
+    if parse_lane(name) is not None:
+        return None
+    return f"is not a lane ({_SEE}); a new task goes into pending/"
 
 
 def of_request(name: str) -> str | None:

@@ -38,6 +38,7 @@
     snapshots   status snapshots: publish, read the latest
     checkpoints how far the leader has read the results: publish, read the latest
     locate      where in the tree a task is
+    misnamed    files among tasks and requests whose names are of neither
     census      how many tasks are where, for status without a leader
     survey      the whole tree as values, for audit
     initialise  makes a spool

@@ -77,14 +77,19 @@ def read(fs: FileSystem, request: Request) -> RequestBody:
 def read_body(fs: FileSystem, request: Request) -> RequestBody:
     """As `read`, of a request whose content decides. Errors: OSError, BadFile."""
     with reading("request", path(request)):
-        return codec.load_model(RequestBody, fs.read(path(request)), path(request))
+        return _body(fs.read(path(request)), path(request))
+
+
+def _body(data: bytes, file: str) -> RequestBody:
+    """The content of a request. Errors: BadFile."""
+    return codec.load_sent_model(RequestBody, data, file)
 
 
 def load(fs: FileSystem, request: Request) -> Requested:
     """A request about a task, with its content. Errors: OSError, BadFile."""
     with reading("request", path(request), request.target):
         data = fs.read(path(request))
-        body = codec.load_model(RequestBody, data, path(request)) if data.strip() else RequestBody()
+        body = _body(data, path(request)) if data.strip() else RequestBody()
     return Requested(
         request,
         by=body.by,
@@ -131,7 +136,7 @@ def end_of(fs: FileSystem, request: Request) -> float | None:
     """
     with reading("request", path(request)):
         data = fs.read(path(request))
-        until = codec.load_model(RequestBody, data, path(request)).until if data.strip() else None
+        until = _body(data, path(request)).until if data.strip() else None
         return until.timestamp() if until else None
 
 

@@ -139,10 +139,15 @@ def rejected_lines(fs: FileSystem, wanted: Collection[str]) -> Iterator[tuple[st
             continue
         path = layout.join(layout.REJECTED, name)
         reason = read_reason(fs, path)
-        ids = reason.get("ids")
-        for task_id in ids if isinstance(ids, list) else ():
-            if isinstance(task_id, str) and key(task_id) in wanted:
+        for task_id in lines_in(reason):
+            if key(task_id) in wanted:
                 yield path, task_id, str(reason.get("drop") or name.removesuffix(layout.REASON))
+
+
+def lines_in(reason: dict[str, Any]) -> list[str]:
+    """The ids of its lines that the reason of a rejected batch names."""
+    ids = reason.get("ids")
+    return [task_id for task_id in ids if isinstance(task_id, str)] if isinstance(ids, list) else []
 
 
 def problem_in(reason: dict[str, Any]) -> BadFile | None:

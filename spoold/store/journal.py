@@ -1,7 +1,8 @@
 """Events: one file per writer, appended in batches; for people and tools.
 
 Law: a journal is never the truth. One that cannot be written never stops a task: only history is lost, and a master
-says so in its heartbeat.
+says so in its heartbeat. A journal belongs to the writer in its file's name: a line there that names another one is
+shown as what it is, with the name that it gives.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class Reader:
             self.offsets[name] = start + end
             if not data and segment.segment < last[segment.writer]:
                 self._over.add(name)
-            events.extend(parse_lines(data[:end], self._about, self._tasks))
+            events.extend(parse_lines(data[:end], self._about, self._tasks, writer=segment.writer))
         return sorted(events, key=lambda event: (event.at, event.writer, event.seq))
 
 
@@ -159,9 +160,11 @@ def is_older(event: Event, moment: datetime) -> bool:
     return (at if at.tzinfo else at.replace(tzinfo=UTC)) < moment
 
 
-def parse_lines(data: bytes, about: bytes = b"", tasks: Collection[str] | None = None) -> Iterator[Event]:
+def parse_lines(
+    data: bytes, about: bytes = b"", tasks: Collection[str] | None = None, *, writer: str = ""
+) -> Iterator[Event]:
     """Yield the events in some whole lines. about: what a line must contain, in lower case; tasks: the keys of those
-    whose events are kept, None for all.
+    whose events are kept, None for all. writer: whose journal it is, '' if that is unknown.
     """
     for line in dict.fromkeys(data.splitlines()):
         if about and about not in line.lower():
@@ -169,6 +172,7 @@ def parse_lines(data: bytes, about: bytes = b"", tasks: Collection[str] | None =
         try:
             value = codec.load_object(line, "a journal", size=LINE_MAX)
             if tasks is None or key(str(value.get("task"))) in tasks:
-                yield codec.check(Event, value, "a journal")
+                event = codec.check(Event, value, "a journal")
+                yield event if writer in ("", event.writer) else event.written_by(writer)
         except BadFile:
             continue  # a line torn by a crash loses its event, not the rest

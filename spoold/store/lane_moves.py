@@ -16,9 +16,11 @@ from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 
 
-def list_lanes(fs: FileSystem, directory: str) -> dict[str, Lane]:
-    """The lanes under waiting/ or ready/: name → demand. Errors: OSError."""
+def list_lanes(fs: FileSystem, directory: str, others: list[str] | None = None) -> dict[str, Lane]:
+    """The lanes under waiting/ or ready/: name → demand. others: collects the names of none. Errors: OSError."""
     parsed = {name: parse_lane(name) for name in fs.list(directory)}
+    if others is not None:
+        others.extend(name for name, lane in parsed.items() if lane is None)
     return {name: lane for name, lane in sorted(parsed.items()) if lane is not None}
 
 

@@ -8,7 +8,7 @@ answer may be out of date at once: it is for showing, never for deciding a move.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -109,8 +109,8 @@ def locate(store: Store, ref: str) -> Located:
     if found is not None:
         return found
     if near:
-        raise NotFound(f"no task {ref!r} in this spool, only {_some(near)}. Give the whole id.")
-    raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
+        raise NotFound(f"no task {ref!r} in this spool; {_begin(near)}. Give the whole id.")
+    raise _nothing(store, ref)
 
 
 def complete(store: Store, ref: str) -> Located:
@@ -123,13 +123,22 @@ def complete(store: Store, ref: str) -> Located:
         return found
     if near and len(ref) < PREFIX_MIN:
         raise NotFound(
-            f"no task {ref!r} in this spool. Ids begin with it, but a prefix needs {PREFIX_MIN} characters."
+            f"no task {ref!r} in this spool; {_begin(near)}. A prefix needs {PREFIX_MIN} characters: give more of it."
         )
     if len(near) == 1:
         return near[0]
     if near:
-        raise NotFound(f"{ref!r} is the prefix of {_some(near)}. Give more of it.")
-    raise NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
+        raise NotFound(f"no task {ref!r} in this spool; {_begin(near)}. Give more of it.")
+    raise _nothing(store, ref)
+
+
+def _nothing(store: Store, ref: str) -> NotFound:
+    """The error where no id is this one, or begins so: a file of that name may stand where tasks are."""
+    from spoold.store.misnamed import said_of
+
+    if found := said_of(store.fs, ref):
+        return NotFound(f"no task {ref!r} in this spool, but {found}.")
+    return NotFound(f"no task {ref!r} in this spool. `spool ls` shows those there are.")
 
 
 def _look_for(store: Store, ref: str) -> tuple[Located | None, list[Located]]:
@@ -140,8 +149,12 @@ def _look_for(store: Store, ref: str) -> tuple[Located | None, list[Located]]:
     return search.found.get(key(ref)), list(search.near.values())
 
 
-def _some(near: list[Located]) -> str:
-    return f"{amount(len(near), 'id')}: {some(sorted(one.id for one in near), NAMED)}"
+def _begin(near: list[Located]) -> str:
+    """Which ids begin so. Neither those in the archive nor the lines of batches are looked for, and with a short text
+    the search ends at the first, so the number is only the least.
+    """
+    begin = "begins" if len(near) == 1 else "begin"
+    return f"at least {amount(len(near), 'id')} {begin} with it: {some(sorted(one.id for one in near), NAMED)}"
 
 
 def locate_many(store: Store, refs: Collection[str]) -> dict[str, Located]:
@@ -204,7 +217,7 @@ class _Search:
             if name and name in self.wanted:
                 # When a second drop of an id is rejected, it must not hide the task that has the id.
                 if located.state is not State.REJECTED or name not in self.found:
-                    self.found[name] = located
+                    self.found[name] = _as_asked(located, name)
                 return
         if self._is_near(task_key):
             self.near[task_key] = located
@@ -221,6 +234,12 @@ class _Search:
 
     def _archive(self, store: Store) -> Iterator[Located]:
         yield from _archived(store, self.missing)
+
+
+def _as_asked(located: Located, name: str) -> Located:
+    """A rejected drop that was asked for by its own name is not the task whose id it wanted: another may be that."""
+    by_drop = located.state is State.REJECTED and name != key(located.id)
+    return replace(located, id=located.drop) if by_drop else located
 
 
 def _pending(store: Store) -> Iterator[Located]:

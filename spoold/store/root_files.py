@@ -44,7 +44,7 @@ def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basic
 def read_marker(data: bytes, file: str) -> Identity:
     """The marker, if this version knows its format and claim strategy. Errors: BadFile."""
     try:
-        return _known_marker(codec.load_object(data, file), file)
+        return _known_marker(codec.load_sent(data, file), file)
     except BadFile as error:
         if error.field in ("format", "claim"):
             raise  # intact, and of another version

@@ -243,7 +243,7 @@ def test_the_beginning_of_an_id_is_completed_on_a_terminal_alone(tmp_path: Path,
     command = spoken(root, verb, "shard-1")
     piped = subprocess.run(command, capture_output=True, check=False, timeout=60, text=True)
     assert (piped.returncode, piped.stdout) == (4, "")
-    assert "only 1 id: shard-11. Give the whole id" in piped.stderr
+    assert "at least 1 id begins with it: shard-11. Give the whole id" in piped.stderr
     shown = on_terminal(*command)
     assert shown.startswith("shard-1 is the beginning of shard-11\n")
     assert len(shown.splitlines()) > 1

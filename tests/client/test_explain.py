@@ -497,10 +497,10 @@ def test_a_task_that_cannot_be_read_is_explained_by_its_lane() -> None:
     cluster.steps(master)
     (ready,) = cluster.tree("ready")
     cluster.fs.write(ready, b"", durable=False)
-    assert gates(ask(cluster, "a")) == ["workers"]
+    assert gates(ask(cluster, "a")) == ["file", "workers"]
     back = ready.rpartition("/")[2].replace(".json", ".w-0001.json")
     cluster.fs.rename(ready, f"returned/{back}")
-    assert ask(cluster, "a").verdict.startswith("nothing stands in its way")
+    assert ask(cluster, "a").verdict == f"its file returned/{back}: is empty."
 
 
 def test_a_result_that_is_lost_is_said_to_be() -> None:

@@ -1,6 +1,8 @@
 """A task is found wherever it is, by listing, and called missing only when it was missed twice."""
 
+import re
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
 from spoold.store.census import census
 from spoold.store.drop_search import list_unexplained
-from spoold.store.locate import complete, iter_tasks, locate, locate_many
+from spoold.store.locate import Located, complete, iter_tasks, locate, locate_many
 from spoold.store.store import Store
 from tests.client.trees import WORKER, Tree
 
@@ -100,7 +102,7 @@ def test_nothing_is_the_id_of_no_task(tree: Tree) -> None:
 def test_the_beginning_of_an_id_names_no_task(tree: Tree) -> None:
     """N16: `wait deploy-1 && ship` passed on the task deploy-11, where deploy-1 was gone."""
     tree.ready("review-1f3a")
-    with pytest.raises(NotFound, match=r"no task 'review-1' in this spool, only 1 id: review-1f3a\. Give"):
+    with pytest.raises(NotFound, match=r"no task 'review-1'.*; at least 1 id begins with it: review-1f3a\. G"):
         locate(store_of(tree), "review-1")
 
 
@@ -111,12 +113,54 @@ def test_a_person_may_complete_the_beginning_of_an_id_if_there_is_only_one(tree:
     assert complete(store, "revi").id == "review-1f3a"
     assert complete(store, "build-7").id == "build-77"
     tree.waits("review-2b2b")
-    with pytest.raises(NotFound, match="2 ids: review-1f3a, review-2b2b"):
+    with pytest.raises(NotFound, match="2 ids begin with it: review-1f3a, review-2b2b"):
         complete(store, "review")
-    with pytest.raises(NotFound, match=r"no task 'rev'.* a prefix needs 4 characters"):
+    with pytest.raises(NotFound, match=r"no task 'rev'.* A prefix needs 4 characters"):
         complete(store, "rev")
     with pytest.raises(NotFound, match=r"no task 'rex'.*spool ls"):
         complete(store, "rex")
+
+
+_BEGIN = re.compile(r"at least (\d+) ids? begins? with it: ([^.]+?)(?: and (\d+) more)?\. ")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_how_many_ids_begin_so_is_never_said_wrongly(tree: Tree, seed: int) -> None:
+    """Black box 1: of build, build-1 and build-10 it said "only 1 id" for the text b, and for build while build-2 was
+    in the archive."""
+    chance = Random(seed)
+    ids: list[str] = []
+    for number in range(chance.randrange(1, 12)):
+        task_id = chance.choice(["b", "build", "build-", "bui", "c"]) + str(number)
+        ids.append(task_id)
+        places: list[Callable[[str], Any]] = [tree.ready, tree.waits, tree.claimed, tree.ends, tree.ends_archived]
+        chance.choice([*places, tree.rejects])(task_id)
+    tree.put("pending/many.jsonl", b'{"type":"t","id":"build-in-a-batch"}\n')
+    ids.append("build-in-a-batch")
+    store = store_of(tree)
+    for text in ("b", "bu", "bui", "buil", "build", "build-", "c"):
+        there = [one for one in ids if one.startswith(text)]
+        for find in (locate, complete):
+            said = told(find, store, text)
+            if said in there:
+                continue
+            if found := _BEGIN.search(said):
+                count, named, more = found.groups()
+                assert 1 <= int(count) <= len(there)
+                assert set(named.split(", ")) <= set(there)
+                assert int(count) == len(named.split(", ")) + int(more or 0)
+                assert "Give the whole id" in said or "more of it" in said
+            else:
+                assert "`spool ls`" in said
+                assert "only" not in said
+
+
+def told(find: Callable[[Store, str], Located], store: Store, text: str) -> str:
+    """The id that was found, or the words of the error."""
+    try:
+        return find(store, text).id
+    except NotFound as error:
+        return str(error)
 
 
 def test_text_that_is_no_utf_8_is_no_task(tree: Tree) -> None:

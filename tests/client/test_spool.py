@@ -249,7 +249,7 @@ def test_a_rejected_drop_cannot_be_cancelled_nor_the_task_whose_id_it_named(tree
 def test_what_changes_a_task_takes_no_beginning_of_another_ones_id(tree: Tree, verb: str) -> None:
     tree.ends("job-10", code=Code.TIMEOUT)
     with tree.spool() as spool:
-        with pytest.raises(NotFound, match=r"no task 'job-1' in this spool, only 1 id: job-10"):
+        with pytest.raises(NotFound, match=r"no task 'job-1' in this spool; at least 1 id begins with it: job-10"):
             getattr(spool, verb)(["JOB-10", "job-1"])
         assert asked(tree) == []
         assert getattr(spool, verb)("JOB-10") == ["job-10"]

@@ -69,7 +69,17 @@ PARSERS = {
     "spoold/doctor/child.py": "it reads what its own parent gave it",
 }
 _PARSES = re.compile(r"\b(?:orjson|json)\.loads?\(|\btomllib\.loads?\(|raw_decode\(|validate_json\(|parse_raw\(")
-_CALLS = {"load_model", "check", "load", "load_object", "load_text", "load_next", "value_of"}
+_CALLS = {
+    "load_model",
+    "check",
+    "load",
+    "load_object",
+    "load_sent",
+    "load_sent_model",
+    "load_text",
+    "load_next",
+    "value_of",
+}
 
 
 def test_nobody_but_the_reader_parses() -> None:
@@ -108,7 +118,7 @@ def models() -> dict[str, type[BaseModel]]:
     """Every model that a file is read as."""
     found: dict[str, type[BaseModel]] = {}
     for path, name, first in calls():
-        if name in ("load_model", "check") and first[:1].isupper():
+        if name in ("load_model", "load_sent_model", "check") and first[:1].isupper():
             module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
             kind = getattr(module, first, None) or _imported_in(path, first)
             assert issubclass(kind, BaseModel)
@@ -469,7 +479,7 @@ def readers() -> Iterator[tuple[str, Callable[[bytes], Any], bytes]]:
 
 def test_every_reader_is_played() -> None:
     """One that is new is found in the syntax trees, and has to say how it goes on with what it read."""
-    raw = {path for path, name, _ in calls() if name not in ("load_model", "check")}
+    raw = {path for path, name, _ in calls() if name not in ("load_model", "load_sent_model", "check")}
     assert {path for path in raw if path not in PARSERS} == set(RAW)
     assert {
         "Task",

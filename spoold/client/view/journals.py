@@ -12,7 +12,7 @@ from typing import Any
 
 from spoold.protocol import layout
 from spoold.protocol.event import Event
-from spoold.protocol.names import key
+from spoold.protocol.names import key, parse_events
 from spoold.store.journal import Reader, parse_lines
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
@@ -51,14 +51,14 @@ class Journals:
     def history(self) -> Iterator[Event]:
         """Yield what was written before `begin`, journal after journal. Errors: OSError."""
         for name, end in sorted(self._ends.items()):
-            begin = 0
+            begin, journal = 0, parse_events(name)
             while begin < end:
                 data = self._piece(layout.join(layout.EVENTS, name), begin, end)
                 whole = data.rfind(b"\n") + 1
                 # A line that is longer than a piece is passed over with the rest of its journal.
                 if not whole:
                     break
-                yield from parse_lines(data[:whole])
+                yield from parse_lines(data[:whole], writer=journal.writer if journal is not None else "")
                 begin += whole
         self._ends.clear()
 

@@ -57,9 +57,8 @@ def cancel(
         chosen = choosing.choose(spool, words, states=living)
         asked = choosing.ask_for(spool, Verb.CANCEL, chosen, refuses_cancel, reason=reason, yes=yes)
         if tree:
-            below = spool.cancel(
-                [one.id for one in chosen.found if one.id not in chosen.wrong], reason=reason, tree=True
-            )
+            able = [one.id for word, one in chosen.asked.items() if word not in chosen.wrong]
+            below = spool.cancel(able, reason=reason, tree=True)
             asked = list(dict.fromkeys((*asked, *below)))
     choosing.print_asked(Verb.CANCEL, asked, chosen.wrong, as_json=as_json)
     chosen.tell()

@@ -98,9 +98,14 @@ class Words:
 
 @dataclass(slots=True)
 class Chosen:
-    """The chosen tasks. wrong: errors by word that names none. many: whether the words could name several."""
+    """The chosen tasks, each once. wrong: errors by word that names none. many: whether the words could name several.
+
+    asked: the tasks under the words that named them, for a program that looks for its own words in the answer. A
+    selection has the ids, and of rejected drops, which are not the tasks whose ids they wanted, the drops' names.
+    """
 
     found: list[Located]
+    asked: dict[str, Located] = field(default_factory=dict)
     wrong: dict[str, SpoolError] = field(default_factory=dict)
     many: bool = False
 
@@ -146,23 +151,25 @@ def choose(spool: SpoolClient, words: Words, *, states: tuple[State, ...], begun
     """
     from dataclasses import replace
 
-    from spoold.client.selecting import find, select_some
+    from spoold.client.selecting import each_once, find_each, select_some
     from spoold.protocol.errors import NotFound
+    from spoold.protocol.lifecycle import State
 
     selection = words.selection()
     with spool.reaching():
         if selection:
             wanted = selection if selection.states else replace(selection, states=states)
-            return Chosen(select_some(spool.store, wanted), many=True)
-        found, wrong = find(spool.store, words.ids or ())
+            some = select_some(spool.store, wanted)
+            return Chosen(some, {one.drop if one.state is State.REJECTED else one.id: one for one in some}, many=True)
+        asked, wrong = find_each(spool.store, words.ids or ())
         for ref, error in list(wrong.items()) if begun else ():
             with contextlib.suppress(NotFound):
-                found.append(completed(spool, ref, error))
+                asked[ref] = completed(spool, ref, error)
                 del wrong[ref]
     many = len(words.ids or ()) > 1
     if wrong and not many:
         raise next(iter(wrong.values()))
-    return Chosen(found, wrong, many=many)
+    return Chosen(each_once(asked.values()), asked, wrong, many=many)
 
 
 def completed(spool: SpoolClient, ref: str, error: SpoolError) -> Located:
@@ -201,21 +208,21 @@ def ask_for(
 
     Errors: typer.Exit when the question was answered with no.
     """
-    able = []
-    for located in chosen.found:
+    able: dict[str, None] = {}
+    for word, located in chosen.asked.items():
         error = refuses(located)
         if error is not None:
-            chosen.wrong[located.id] = error
+            chosen.wrong[word] = error
         elif verb == "cancel" and located.result is not None:
             output.remark(f"{output.within(located.id)} has {located.state} already: there is nothing to cancel")
         else:
-            able.append(located.id)
+            able[located.id] = None
     if len(able) > ASK_ABOVE and not yes and not output.confirmed(f"{verb} {amount(len(able), 'task')}?"):
         output.remark("nothing was requested; --yes skips the question")
         raise typer.Exit(INTERRUPTED)
     for task_id in able:
         spool.post(verb, task_id, reason)
-    return able
+    return list(able)
 
 
 def print_asked(verb: Verb, ids: Sequence[str], wrong: Mapping[str, SpoolError], *, as_json: bool) -> None:

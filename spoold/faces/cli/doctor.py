@@ -23,7 +23,6 @@ from spoold.faces.cli.output import (
     print_table,
     remark,
     sentence,
-    within,
 )
 from spoold.faces.cli.session import session
 
@@ -111,7 +110,7 @@ def show(report: Report) -> None:
         where = f"{found.host}: " if found.host else ""
         print_prose(f"{_weight(found)}: {where}{sentence(found.problem)}", "    ")
         if found.mend:
-            print_prose(f"    fix: {within(found.mend)}", "    ")
+            print_prose(f"    fix: {sentence(found.mend)}", "    ")
     print_prose(f"{report.verdict}: {report.reason}", "    ")
     print_line(f"for bug reports: {report.line}")
 

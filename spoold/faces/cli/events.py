@@ -60,4 +60,6 @@ def _line(event: Event) -> str:
     subject = f"{event.task}{f' #{event.attempt}' if event.attempt else ''}" if event.task else ""
     detail = event.detail.items() if isinstance(event.detail, dict) else ()
     more = " ".join(f"{name}={value}" for name, value in detail)
-    return output.one_line(f"{event.at}  {event.writer:<20}  {event.event:<10}  {subject}  {more}", 400)
+    # It comes early: all that follows is the line's own, and what is long is cut.
+    doubt = f"  (the line names {event.misattributed} as its writer)" if event.misattributed else ""
+    return output.one_line(f"{event.at[:40]}  {event.writer:<20}{doubt}  {event.event:<10}  {subject}  {more}", 400)

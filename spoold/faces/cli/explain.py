@@ -10,9 +10,10 @@ from __future__ import annotations
 import typer
 
 from spoold.faces.cli import choosing
-from spoold.faces.cli.output import JsonOption, print_json, print_prose, quoted, sentence, within
+from spoold.faces.cli.output import JsonOption, few, print_json, print_prose, quoted, sentence, within
 from spoold.faces.cli.session import session
 
+REASONS_SHOWN = 30
 EPILOG = """Example: spool explain review-3f9a
 
 Example: spool explain review-3f9a --json"""
@@ -41,7 +42,10 @@ def explain(
     print_prose(f"{within(answer.id)} ({answer.state}{attempt}): {sentence(answer.verdict)}")
     if answer.last_line:
         print_prose(f"  the last line of its output: {quoted(answer.last_line)}", "    ")
-    for reason in answer.reasons:
+    shown, more = few(answer.reasons, REASONS_SHOWN)
+    for reason in shown:
         if reason.reason != answer.verdict:
             print_prose(f"  {reason.gate}: {sentence(reason.reason)}", "    ")
-        print_prose(f"  what would change it ({reason.gate}): {within(reason.change)}", "    ")
+        print_prose(f"  what would change it ({reason.gate}): {sentence(reason.change)}", "    ")
+    if more:
+        print_prose(f"  {more}")

@@ -2,7 +2,8 @@
 
 Law: any member may write names and messages in a spool. Output for people shows their control characters as escapes:
 they could clear the screen or forge a line. Output for programs is exact: JSON, and the output of a task; on a
-terminal that, too, is for people: its text and its colours.
+terminal that, too, is for people: its text and its colours. Whatever one file of others adds to output for people has
+a bound: of lines (`few`), and of the characters of each (`sentence`, `one_line`). Output for programs is whole.
 
 Touches: files, the terminal.
 """
@@ -12,12 +13,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
 from spoold.faces.cli import completing
-from spoold.protocol.amount import amount, figure
+from spoold.protocol.amount import amount, clip, figure
 
 if TYPE_CHECKING:
     from spoold.protocol.result import Result, Total
@@ -28,6 +29,10 @@ TaskArgument = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only ids, one per line.")]
 
+T = TypeVar("T")
+
+# Characters of a sentence with words of others, of which a member may make as many as a file holds.
+SENTENCE_MAX = 2000
 # On a terminal with fewer columns a table cannot be read.
 STACK_BELOW = 60
 
@@ -183,8 +188,14 @@ def one_line(text: str, limit: int = 120) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a whole sentence on one line: its end is the fix, often with a path. A forged one is cut."""
-    return one_line(text, 6000)
+    """Return a whole sentence on one line. A forged one is cut in its middle: the fix, often with a path, is last."""
+    return clip(one_line(text, len(text)), SENTENCE_MAX)
+
+
+def few(lines: Sequence[T], most: int) -> tuple[list[T], str]:
+    """Return the first of these lines, which others have written, and a line on the number of the others, if any."""
+    more = len(lines) - most
+    return list(lines[:most]), f"… and {amount(more, 'more line')}; --json has all" if more > 0 else ""
 
 
 def print_data(text: str) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from spoold.faces.cli import completing, gates, screen
 from spoold.faces.cli.nodes import columns, node_row
-from spoold.faces.cli.output import JsonOption, one_line, print_json, sentence, summed
+from spoold.faces.cli.output import JsonOption, few, one_line, print_json, sentence, summed
 from spoold.faces.cli.screen import Block, Line, Table
 from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount, figure, length
@@ -33,6 +33,8 @@ T = TypeVar("T")
 # Turns a picture into blocks.
 Blocks = Callable[[T], Sequence[Block]]
 
+# So many lines of one kind, and rows of one table: the picture is a file that a member may have written.
+LINES_SHOWN, ROWS_SHOWN = 40, 200
 WATCH_EVERY_S = 0.5
 PAGE_EVERY_S = 5.0
 _COLOURS = {
@@ -164,17 +166,30 @@ def render(picture: Snapshot, *, narrow: bool = False) -> RenderableType:
 
 def blocks(picture: Snapshot) -> list[Block]:
     """Return the picture for people."""
-    said = [_headline(picture), *_pauses(picture), *_breakers(picture), *gates.lines(picture.gates), ""]
+    held = [*_few(list(_pauses(picture))), *_few(list(_breakers(picture)))]
+    said = [_headline(picture), *held, *gates.lines(picture.gates), ""]
     parts: list[Block] = [*(Line(sentence(line)) for line in said), *_tasks(picture)]
     if picture.types:
-        parts += [Line(""), _types(picture)]
+        parts += [Line(""), *_rows(_types(picture))]
     parts += [Line(""), Line(_workers_line(picture))]
     if picture.nodes:
-        parts.append(_nodes(picture))
+        parts += _rows(_nodes(picture))
     if picture.spent is not None and picture.spent.attempts:
         parts.append(Line(f"since these workers started: {summed(picture.spent)}"))
-    parts += [Line(f"ALERT {sentence(_alert(alert))}", "red") for alert in picture.alerts]
-    return [*parts, *(Line(f"! {sentence(warning)}", "yellow") for warning in picture.warnings)]
+    parts += [Line(f"ALERT {sentence(one)}", "red") for one in _few([_alert(alert) for alert in picture.alerts])]
+    return [*parts, *(Line(f"! {sentence(one)}", "yellow") for one in _few(picture.warnings))]
+
+
+def _few(lines: Sequence[str]) -> list[str]:
+    """Return the first of the lines of one kind, and how many more there are."""
+    shown, more = few(lines, LINES_SHOWN)
+    return [*shown, more] if more else shown
+
+
+def _rows(table: Table) -> list[Block]:
+    """Return a table with its first rows, and how many more there are."""
+    rows, more = few(table.rows, ROWS_SHOWN)
+    return [Table(table.header, rows), *([Line(more)] if more else [])]
 
 
 def _alert(alert: Alert) -> str:
@@ -238,11 +253,13 @@ def _tasks(picture: Snapshot) -> list[Block]:
     recent, span = picture.recent, length(picture.recent.over_s)
     if recent.failed_attempts:
         each = ", ".join(f"{count} {one_line(cause)}" for cause, count in recent.failed_attempts.items())
-        lines.append(f"attempts that failed in the last {span}: {each}")
+        lines.append(sentence(f"attempts that failed in the last {span}: {each}"))
     # A cause is a sentence about one drop: "input: unknown field."
-    for cause, count in recent.rejections.items():
-        drops = f"{amount(count, 'drop')} {'was' if count == 1 else 'were'}"
-        lines.append(f"{drops} rejected in the last {span}: {one_line(cause)}")
+    rejected = [
+        f"{amount(count, 'drop')} {'was' if count == 1 else 'were'} rejected in the last {span}: {one_line(cause)}"
+        for cause, count in recent.rejections.items()
+    ]
+    lines += _few(rejected)
     return [table, *(Line(line) for line in lines if line)]
 
 
@@ -260,7 +277,7 @@ def _pace(rates: Rates) -> str:
     if rates.eta_s is not None:
         return f"{pace}, {_to_go(rates.eta_s, '')}"
     unknown = _to_go(None, rates.eta_unknown) if rates.eta_unknown else ""
-    return ", ".join(filter(None, (pace, unknown)))
+    return sentence(", ".join(filter(None, (pace, unknown))))
 
 
 def _types(picture: Snapshot) -> Table:

@@ -1,7 +1,7 @@
 """`spool wait`: waits until tasks have ended.
 
 Law: the tasks are chosen once, when the wait begins. Of several ids, an unknown one does not stop the wait for the
-others.
+others. The answer has each result under the word that was asked.
 
 Touches: the terminal.
 """
@@ -63,19 +63,26 @@ def wait(
         chosen = choosing.choose(spool, words, states=SHOWN)
         chosen.tell()
         located = chosen.found
-        rejected = {one.drop: spool.result(one.drop) for one in located if one.state is State.REJECTED}
         # A selection may hold the very task in which this command runs.
         own = task_of(spool.directory) if not ids else None
-        lasting = [one.id for one in located if one.state is not State.REJECTED and one.id != own]
+        asked = {word: one for word, one in chosen.asked.items() if one.id != own}
+        rejected = {word: spool.result(word) for word, one in asked.items() if one.state is State.REJECTED}
+        lasting = {word: one.id for word, one in asked.items() if word not in rejected}
         if chosen.many and located:
             output.remark(f"waiting for {amount(len(located), 'task')}{_to_go(spool, located)}")
-        results = {**rejected, **wait_with_bar(spool, lasting, timeout_s)}
+        ended = rejected | _under(lasting, wait_with_bar(spool, list(dict.fromkeys(lasting.values())), timeout_s))
+        results = {word: ended[word] for word in asked if word in ended}
         if as_json:
             output.print_json(results)
         failed = report_failures(spool, results)
     chosen.end()
     if failed:
         raise typer.Exit(TASK_FAILED)
+
+
+def _under(words: dict[str, str], results: dict[str, Result]) -> dict[str, Result]:
+    """Return the results, which are by id, under the words that were asked: a program looks for its own."""
+    return {word: results[task_id] for word, task_id in words.items() if task_id in results}
 
 
 def _to_go(spool: SpoolClient, tasks: list[Any]) -> str:

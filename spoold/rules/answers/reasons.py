@@ -174,7 +174,7 @@ def _claimed(case: Case) -> Answer:
         choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
         text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
         reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
-    reasons += _lent(case, claim)
+    reasons += [*_lent(case, claim), *_unread(case)]
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))

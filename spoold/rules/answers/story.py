@@ -2,7 +2,9 @@
 
 Law: journals are for people, and no state is derived from them. The attempts are told in their order, and within one
 its moves in theirs, whatever the clocks of the writers say. An attempt whose end stands in no journal is told from
-its result.
+its result. A line is the word of the node whose journal it is in: one that names another writer is told with that
+name, and an end that all results of the attempt contradict with that doubt. Of other lines nobody can know whether
+they are true: a node that lost its claim has no result.
 """
 
 from __future__ import annotations
@@ -76,14 +78,23 @@ class Chapter:
 def tell(task_id: str, events: Iterable[Event], attempts: Iterable[Result]) -> list[Chapter]:
     """Return the story of a task. events: of any tasks; attempts: results of this one."""
     mine = {_same(event): event for event in sorted(events, key=_clock, reverse=True) if _about(event, task_id)}
-    told = [_chapter(event) for event in reversed(mine.values())]
-    ended = {chapter.attempt for chapter in told if chapter.event in ENDS}
-    told += [_from_result(result) for result in attempts if result.attempt not in ended]
+    results = list(attempts)
+    wrong = {_clock(event) for event in mine.values() if _contradicted(event, results)}
+    told = [_chapter(event, wrong=_clock(event) in wrong) for event in reversed(mine.values())]
+    ended = {event.attempt for event in mine.values() if event.event in ENDS and _clock(event) not in wrong}
+    told += [_from_result(result) for result in results if result.attempt not in ended]
     return _in_order(sorted(told, key=lambda chapter: chapter.at))
 
 
 def _about(event: Event, task_id: str) -> bool:
     return event.task is not None and key(event.task) == key(task_id)
+
+
+def _contradicted(event: Event, results: list[Result]) -> bool:
+    """Whether a line tells of an end that no result of the attempt has, and another end that one has."""
+    records = [result for result in results if result.attempt == event.attempt] if event.event in ENDS else []
+    success = event.event == "COMPLETED"
+    return bool(records) and all((result.status == Status.SUCCESS) is not success for result in records)
 
 
 def _clock(event: Event) -> tuple[str, str, int]:
@@ -109,9 +120,13 @@ def _in_order(told: list[Chapter]) -> list[Chapter]:
     return [told[number] for number in sorted(range(len(told)), key=places.__getitem__)]
 
 
-def _chapter(event: Event) -> Chapter:
+def _chapter(event: Event, *, wrong: bool = False) -> Chapter:
     detail = dict(event.detail) if isinstance(event.detail, Mapping) else {}
-    return Chapter(event.at, event.writer, event.event, event.attempt, _words(event, detail), detail=detail)
+    doubts = [f"the line names {event.misattributed} as its writer"] if event.misattributed else []
+    doubts += [f"the result of attempt {event.attempt} says otherwise"] if wrong else []
+    # The doubt comes first, since what follows it may be long, and is cut.
+    text = ": ".join(filter(None, ("; ".join(doubts), _words(event, detail))))
+    return Chapter(event.at, event.writer, event.event, event.attempt, text, detail=detail)
 
 
 def _words(event: Event, detail: dict[str, Any]) -> str:

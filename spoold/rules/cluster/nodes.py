@@ -1,13 +1,14 @@
 """Heartbeats as `spool status` shows them: one line per worker, and the counts by state.
 
 Law: the listing says which tasks a worker has, and all else is the worker's own report, since nothing is decided by
-it. Only the caller says that a worker is dead.
+it. Only the caller says that a worker is dead. Whatever a node notes, each face shows a bounded part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from spoold.protocol.amount import amount, clip
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.names import TaskName
 from spoold.protocol.snapshot import Node, WorkerCounts
@@ -15,6 +16,8 @@ from spoold.rules.scheduling.matching import MODULE
 
 DEAD = "dead"
 ASLEEP = "asleep"
+# So many notes of one node are shown, and so many characters of each: a picture has those of all nodes.
+NOTES_MAX, NOTE_MAX = 20, 1000
 
 
 def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) -> Node:
@@ -39,8 +42,15 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         types=(can.types or can.handlers) if can else (),
         tasks=tasks,
         since=beat.at if state == ASLEEP else "",
-        notes=(*beat.notes, *_withheld(can)),
+        notes=bounded((*beat.notes, *_withheld(can))),
     )
+
+
+def bounded(notes: Sequence[str]) -> tuple[str, ...]:
+    """As many of a node's notes as are shown, and as much of each."""
+    shown = tuple(clip(note, NOTE_MAX) for note in notes[:NOTES_MAX])
+    more = len(notes) - len(shown)
+    return (*shown, f"{amount(more, 'more note')}, which its heartbeat has") if more else shown
 
 
 def _withheld(can: Capabilities | None) -> Iterator[str]:
