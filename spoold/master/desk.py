@@ -212,6 +212,8 @@ class Desk:
         Errors: OSError, ShutOut.
         """
         if self.faults.rests(kind, name.id):
+            if key(name.id) not in self.backlog:  # a listing forgot where it stands: else its requests count as vain
+                self.view.stand(key(name.id), place)
             return None
         with self.faults.handling(kind, name.id, name.id, name.attempt) as handling:
             return handle()
@@ -308,7 +310,9 @@ class Desk:
         """
         status, error = said
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
-        if (before := self.recorded.get(ended.encode())) != said:
+        path, before = layout.join(layout.RESULTS, ended.encode()), self.recorded.get(ended.encode())
+        # One that was written in an earlier step may be gone since: somebody may have put an older tree back.
+        if before != said or not absence.stands(self.store.fs, path):
             if before is not None and not absence.stands(self.store.fs, src):
                 return None
             lane, rejected = self.learned.lanes.get(key(name.id), ""), error.code is Code.REJECTED
@@ -331,7 +335,7 @@ class Desk:
                 self.ledger = self.ledger or Ledger(self.store.fs)
                 own, earlier = total_of([result]), self.ledger.total_before(name.id, name.attempt)
                 result = result.model_copy(update={"total": plus(earlier, own) if earlier and own else own})
-            path, data = layout.join(layout.RESULTS, ended.encode()), codec.dump(result)
+            data = codec.dump(result)
             self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
             self.recorded[ended.encode()] = said
         return ended

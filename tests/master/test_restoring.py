@@ -1,6 +1,7 @@
 """Directories that a person removed under a running spool are made again; what is no spool is left alone."""
 
 import errno
+import json
 
 import pytest
 
@@ -64,3 +65,18 @@ def test_what_is_no_spool_is_left_alone() -> None:
     fs = MemoryFileSystem()
     assert restore(fs) == []
     assert fs.list("") == []
+
+
+def test_a_record_that_an_older_tree_took_away_is_written_again_before_its_task_ends() -> None:
+    """The leader wrote it in an earlier step, and the move that was to follow was refused."""
+    made = Cluster()
+    node = made.master("m1")
+    made.submit("a.json", json.dumps({"id": "a", "command": ["x"], "dependencies": ["nobody"]}))
+    made.advance(3.0)
+    node.fs.fail("rename", "failed/", errno.EACCES, times=3)
+    made.fs.write("control/cancel.a.x.json", b'{"reason": "enough"}', durable=False)
+    made.advance(1.0)
+    assert (made.state("a"), made.fs.list("results")) == ("waiting", ["a.1.m1.json"])
+    made.fs.unlink("results/a.1.m1.json")
+    made.advance(15.0)
+    assert (made.state("a"), made.fs.list("results")) == ("failed", ["a.1.m1.json"])

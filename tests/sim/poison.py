@@ -121,7 +121,7 @@ class Poisoner(Client):
         task = json.dumps({"id": f"{BAD}{number}", "type": "wide", "command": ["work"]}).encode()
         path = f"pending/{BAD}{number}.{'jsonl' if number == DROPS - 1 else 'json'}"
         self._server.by_hand.add(path)
-        self._server.fs.write(path, task + b"\n", durable=True)
+        self._server.call("write", path, task + b"\n", durable=True)
 
 
 def left_over(laws: Laws) -> list[str]:
