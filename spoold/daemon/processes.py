@@ -8,7 +8,7 @@ such a call hangs, the watchdog is pinged, and the status names the call. A shar
 is lost for good ends the process, also while it leaves: the service manager starts a new one, which may find a new
 mount.
 
-Touches: processes, threads, the clock.
+Touches: processes, threads.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -232,3 +233,4 @@ def test_claims_take_of_what_is_left() -> None:
     kept.take({"cpus": 1.0})
     assert not kept.lets(later, {"cpus": 0.1})
     assert kept.lets(later, {})
+    assert kept.lets(replace(later, rank=4989), {"cpus": 9.0}), "it comes first"

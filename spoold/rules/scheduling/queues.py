@@ -43,7 +43,7 @@ class _Ranked:
 
     def take(self) -> None:
         """Take the one in front, also where it came, went and came again, and is here twice."""
-        file = heapq.heappop(self._files)
+        file = self._files[0]
         while self._files and self._files[0] == file:
             heapq.heappop(self._files)
 
