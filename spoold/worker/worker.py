@@ -418,7 +418,8 @@ class Worker:
         limits, full = self._allowance.room(self._lending.counted(here), idle), self._lending.full
         running = {held: demand(attempt) for held, attempt in self._attempts.items()}
         # An id that is here already is an old attempt that still ends; its task was removed and came again.
-        for mine in self._claiming.claim(offers, free, running, skip, limits, full):
+        waits = {held for held, attempt in self._attempts.items() if attempt.lent}
+        for mine in self._claiming.claim(offers, free, running, skip, limits, waits, full):
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name, time)

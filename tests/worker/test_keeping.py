@@ -21,6 +21,7 @@ from spoold.protocol.order import encode_order
 from spoold.rules.scheduling.keeping import Kept, machine_has, machine_needs
 from spoold.store import beats
 from tests.support.cluster import Cluster, Node
+from tests.support.loans import FakeLoans
 
 SEEDS = 64
 # A task runs for at most so many steps; a leader and a worker need a few to see what ended.
@@ -234,3 +235,24 @@ def test_claims_take_of_what_is_left() -> None:
     assert not kept.lets(later, {"cpus": 0.1})
     assert kept.lets(later, {})
     assert kept.lets(replace(later, rank=4989), {"cpus": 9.0}), "it comes first"
+
+
+@pytest.mark.parametrize("much", [{"mem_mb": 900}, {"gpus": 2}, {"cpus": 2, "mem_mb": 900}])
+def test_nothing_is_kept_beside_a_parent_that_waits_for_its_child(much: dict[str, int]) -> None:
+    """It lends its cpus and not its memory, so what it holds comes free only after the child has run."""
+    made, loans = Cluster(settings=SETTINGS), FakeLoans()
+    made.master("m1")
+    drop(made, {"id": "parent", "command": ["work"], "requires": {"cpus": 1, "mem_mb": 500, "gpus": 1}})
+    node = made.worker("w1", 2, cpus=2, mem_mb=1000, gpus=2, loans=loans)
+    made.advance(2.0)
+    loans.lend("parent.1")
+    drop(made, {"id": "big", "command": ["work"], "priority": "critical", "requires": much})
+    made.advance(2.0)
+    drop(made, {"id": "child", "command": ["work"], "requires": {"cpus": 1, "mem_mb": 300, "gpus": 1}})
+    made.advance(2.0)
+    assert runs(node) == ["child", "parent"]
+    made.finish("child")
+    made.advance(2.0)
+    made.finish("parent")
+    made.advance(2.0)
+    assert runs(node) == ["big"]

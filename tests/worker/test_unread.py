@@ -151,7 +151,8 @@ def test_all_that_is_left_in_either_place_counts_or_is_named(part: int, scratch:
                 named = look(place.attempt, place.scratch).problem
                 value = read(data[:PROGRESS_MAX], PROGRESS_DEPTH) if kind == "file" else None
                 if isinstance(value, dict):
-                    known = value
+                    said = figures_in(value)
+                    known = value | {of: known[of] for of in COUNTS if of in known and getattr(said, of) is None}
                     assert named is None, seed
                 elif kind in KINDS:
                     assert named is not None, (seed, kind)
@@ -265,3 +266,22 @@ def test_what_was_read_last_stops_a_task_that_then_hides_it() -> None:
     cluster.advance(3)
     record = json.loads(cluster.fs.read("results/a.1.w1.json"))
     assert (record["error"]["code"], record["cost_usd"]) == ("BUDGET_EXCEEDED", 2.5)
+
+
+@pytest.mark.parametrize("later", [{"cost_usd": -3}, {"cost_usd": "0.3"}, {"percent": 50}, {"tokens_used": 7}])
+def test_a_later_report_that_does_not_say_what_it_cost_takes_nothing_back(later: dict[str, Any]) -> None:
+    cluster = Cluster()
+    cluster.master("m1")
+    worker = cluster.worker("w1")
+    cluster.submit("a.json", json.dumps({"id": "a", "command": ["work"]}))
+    cluster.settle()
+    [attempt] = worker.worker.running
+    assert worker.scratch is not None
+    worker.scratch.write("a.1", "progress.json", b'{"cost_usd": 0.2}')
+    look(attempt, worker.scratch)  # as a beat does
+    worker.scratch.write("a.1", "progress.json", json.dumps(later).encode())
+    cluster.finish("a")
+    cluster.settle()
+    record = json.loads(cluster.fs.read("results/a.1.w1.json"))
+    assert record["cost_usd"] == 0.2
+    assert bool(record.get("output_problem")) is ("cost_usd" in later)

@@ -73,6 +73,11 @@ def deed(function: Deed) -> Deed:
     return function
 
 
+def unfollowed(path: str, flags: int) -> int:
+    """Open a path, for `open`; no link in its place, which another deed of the task may have put there."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
 def taken(path: str, world: World) -> None:
     """Put something else in the place of a folder: a link to another's, a pipe, a file, or nothing."""
     os.chdir("/")
@@ -83,7 +88,7 @@ def taken(path: str, world: World) -> None:
     if kind == "link":
         os.symlink(world.canary, path)
     elif kind == "file":
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        os.close(unfollowed(path, os.O_CREAT | os.O_WRONLY))
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
@@ -142,14 +147,14 @@ def write(path: str, world: World, kinds: tuple[str, ...] = (*("text",) * 8, *NO
         os.unlink(path)
     kind = world.chance.choice(kinds)
     if kind == "text":
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=unfollowed) as file:
             file.write(texts(world))
     elif kind == "folder":
         _make(path)
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "sparse":
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        os.close(unfollowed(path, os.O_CREAT | os.O_WRONLY))
         os.truncate(path, SPARSE)
     elif kind == "socket":
         os.mknod(path, 0o600 | 0o140000)

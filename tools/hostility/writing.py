@@ -13,7 +13,7 @@ import os
 import signal
 import time
 
-from tools.hostility.world import NO_FILES, World, deed, left_behind, taken, texts, write
+from tools.hostility.world import NO_FILES, World, deed, left_behind, taken, texts, unfollowed, write
 
 
 @deed
@@ -42,10 +42,10 @@ def progress_flood(world: World) -> None:
     """Write progress as often as it can, by rename, in place, and without an end."""
     path, until = world.given("SPOOL_PROGRESS_FILE"), time.monotonic() + 1.5
     while time.monotonic() < until:
-        with open(f"{path}.new", "wb") as file:
+        with open(f"{path}.new", "wb", opener=unfollowed) as file:
             file.write(texts(world)[:100_000])
         os.rename(f"{path}.new", path)
-        with open(path, "ab") as file:
+        with open(path, "ab", opener=unfollowed) as file:
             file.write(b"}" * 1000)
 
 
@@ -55,7 +55,7 @@ def leased(world: World) -> None:
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     held = []
     for name in ("SPOOL_TASK_FILE", "SPOOL_RESULT_FILE", "SPOOL_PROGRESS_FILE"):
-        file = os.open(world.given(name), os.O_CREAT | os.O_RDWR, 0o644)
+        file = unfollowed(world.given(name), os.O_CREAT | os.O_RDWR)
         with contextlib.suppress(OSError):
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         held.append(file)
@@ -87,7 +87,7 @@ def forged_loans(world: World) -> None:
 @deed
 def nested_progress(world: World) -> None:
     """Write progress that is nested a thousand times, and wait until it was read."""
-    with open(world.given("SPOOL_PROGRESS_FILE"), "w", encoding="utf-8") as file:
+    with open(world.given("SPOOL_PROGRESS_FILE"), "w", encoding="utf-8", opener=unfollowed) as file:
         file.write("[" * 1000 + "]" * 1000)
     time.sleep(2.5)
 
@@ -95,7 +95,7 @@ def nested_progress(world: World) -> None:
 @deed
 def dear_result(world: World) -> None:
     """Say that it cost as much as a number can say."""
-    with open(world.given("SPOOL_RESULT_FILE"), "w", encoding="utf-8") as file:
+    with open(world.given("SPOOL_RESULT_FILE"), "w", encoding="utf-8", opener=unfollowed) as file:
         file.write(f'{{"cost_usd": {world.chance.choice(("1e308", "1.7e308", "1e15"))}, "tokens_used": 1e308}}')
 
 

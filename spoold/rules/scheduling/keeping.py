@@ -1,7 +1,9 @@
 """What a worker keeps for a task that it could run, but has too little free for: room that nobody later may take.
 
 A worker keeps for one task at a time: the first in order of those that it has no room for. Later tasks may still take
-what that one leaves over once everything that ran here before has ended.
+what that one leaves over once everything that ran here before has ended. It keeps nothing for a task that would not
+fit beside those that wait for others, with memory or devices that they do not lend: one that they wait for may stand
+behind it.
 
 Law: so no task waits without end behind less urgent ones, or behind younger ones of its rank, for as much as it needs
 of cpus, memory, devices or units. Of one rank, tasks that came within a minute of each other go as they fit, since
@@ -42,6 +44,14 @@ def within(needs: Amounts, spare: Amounts) -> bool:
     return all(amount <= spare[name] + 1e-6 for name, amount in needs.items() if name in spare)
 
 
+def beside(has: Amounts, held: Iterable[Amounts]) -> dict[str, float]:
+    """What is left of so much when all this is held."""
+    found = dict(has)
+    for needs in held:
+        found |= {name: found[name] - amount for name, amount in needs.items() if name in found}
+    return found
+
+
 @dataclass(slots=True)
 class Kept:
     """The task for which room is kept. before: the keys of what ran here when that began, which it waits for."""
@@ -53,13 +63,8 @@ class Kept:
 
     def count(self, has: Amounts, running: Iterable[tuple[str, Amounts]]) -> None:
         """Find what it leaves of so much, beside the running tasks, by key, that were claimed since."""
-        since: dict[str, float] = {}
-        for key, needs in running:
-            if key not in self.before:
-                for name, amount in needs.items():
-                    since[name] = since.get(name, 0.0) + amount
-        counted = {name: amount for name, amount in self.needs.items() if name in has}
-        self.spare = {name: has[name] - amount - since.get(name, 0.0) for name, amount in counted.items()}
+        counted = {name: has[name] for name in self.needs if name in has}
+        self.spare = beside(counted, [self.needs, *(needs for key, needs in running if key not in self.before)])
 
     def lets(self, name: TaskName, needs: Amounts) -> bool:
         """Whether this task may be claimed now: it comes first, came at the same time, or takes only what is left."""

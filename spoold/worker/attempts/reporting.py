@@ -90,10 +90,14 @@ def measured(
 
 
 def look(attempt: Attempt, scratch: Scratch) -> Report:
-    """Return the attempt's progress report as it is now, and remember it if it counts."""
+    """Return the attempt's progress report as it is now, and remember it if it counts; of what it does not say of
+    tokens and cost, or says wrongly, what was said last.
+    """
     report = read_report(scratch, attempt.key, budgeted=any(name in attempt.task.reserves for name in _BUDGETED))
     if report.counts is not None:
-        attempt.reported = report.counts
+        now, before = figures_in(report.counts), attempt.reported or {}
+        kept = {name: before[name] for name in COUNTS if name in before and getattr(now, name) is None}
+        attempt.reported = {**report.counts, **kept}
     return report
 
 

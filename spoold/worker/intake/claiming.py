@@ -25,7 +25,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.scheduling import matching
-from spoold.rules.scheduling.keeping import SLOT, Kept
+from spoold.rules.scheduling.keeping import SLOT, Kept, beside, machine_has, machine_needs, within
 from spoold.rules.scheduling.matching import Free, fits, free, unfit
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import list_lanes
@@ -127,12 +127,14 @@ class Claiming:
         running: Mapping[str, Lane],
         skip: Collection[str],
         limits: Room,
+        waits: Collection[str] = (),
         full: Collection[int] = (),
     ) -> Iterator[Claimed]:
         """Claim up to `slots` of the offers, yielding each as it is claimed. Errors: OSError.
 
         running: the demands of running tasks, by key; skip: keys of tasks that it leaves alone for now; limits: what
-        is left of this worker's own limits, and slots that are surely free; full: depths of which it takes none, for
+        is left of this worker's own limits, and slots that are surely free; waits: keys of running tasks that wait
+        for others; full: depths of which it takes none, for
         which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that
         failed is not looked into here: nearly always another worker was quicker, and if it was carried out all the
         same, the next look at this worker's own directory finds it.
@@ -140,8 +142,10 @@ class Claiming:
         left, room, index = offers, free(self._offering.now, list(running.values())), self._begin(offers)
         self._allowance.breaking.forget_gone(skip)
         if self._fresh or self._kept is None:
-            first = self._first_without_room(offers, room, skip, limits, full)
-            self._keep(first, running)
+            held = {held: self._held(demand, waits=held in waits) for held, demand in running.items()}
+            fixed = [needs for held, needs in held.items() if held in waits]
+            first = self._first_without_room(offers, room, skip, limits, fixed, full)
+            self._keep(first, held)
         time = Slice(self._store.clock)
         while slots > 0 and left and not time.over:
             index = index if index < len(left) else 0
@@ -184,11 +188,26 @@ class Claiming:
         return None if self._kept is None else self._kept.told()
 
     def _first_without_room(
-        self, offers: list[Offer], room: Free, skip: Collection[str], limits: Room, full: Collection[int]
+        self,
+        offers: list[Offer],
+        room: Free,
+        skip: Collection[str],
+        limits: Room,
+        fixed: list[dict[str, float]],
+        full: Collection[int],
     ) -> tuple[TaskName, Lane] | None:
-        """Return the first task in order that only lacks room here, with its lane. Errors: OSError."""
+        """Return the first task in order that only lacks room here, with its lane. Errors: OSError.
+
+        fixed: what running tasks hold of the machine that wait for others. Those may stand after it, so that does not
+        come free by itself.
+        """
         serves = {name: lane for name, lane in self._lanes.items() if self._serves.get(name)}
-        short = {name for name, lane in serves.items() if not (fits(lane, room) and limits.has(lane))}
+        free_at_last = beside(machine_has(self._offering.now), fixed)
+        short = {
+            name
+            for name, lane in serves.items()
+            if not (fits(lane, room) and limits.has(lane)) and within(machine_needs(lane), free_at_last)
+        }
         for file, lane_name in offers if short else ():
             name = parse_task(file) if lane_name in short and file not in self._refused else None
             if name is None or key(name.id) in skip or not limits.opens(serves[lane_name]):
@@ -197,16 +216,22 @@ class Claiming:
                 return name, serves[lane_name]
         return None
 
-    def _keep(self, first: tuple[TaskName, Lane] | None, running: Mapping[str, Lane]) -> None:
+    def _keep(self, first: tuple[TaskName, Lane] | None, held: Mapping[str, dict[str, float]]) -> None:
         """Keep room for this task: if it is another than before, it waits for all that runs here now."""
         if first is None:
             self._kept = None
             return
         name, lane = first
         if self._kept is None or self._kept.name != name:
-            self._kept = Kept(name, self._needs(lane), frozenset(running))
-        has = {**self._allowance.has(lane, self._offering.now), SLOT: float(self._slots)}
-        self._kept.count(has, ((held, self._takes(demand)) for held, demand in running.items()))
+            self._kept = Kept(name, self._needs(lane), frozenset(held))
+        self._kept.count(self._has(lane), held.items())
+
+    def _has(self, lane: Lane) -> dict[str, float]:
+        return {**self._allowance.has(lane, self._offering.now), SLOT: float(self._slots)}
+
+    def _held(self, demand: Lane, *, waits: bool) -> dict[str, float]:
+        """Return what a running task holds: one that waits for others has lent its slot and its units."""
+        return machine_needs(demand) if waits else self._takes(demand)
 
     def _needs(self, lane: Lane) -> dict[str, float]:
         """Return what a task waits for: also a slot that is free, where it waits in none behind another."""
