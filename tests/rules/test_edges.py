@@ -247,6 +247,21 @@ def test_nothing_is_kept_of_a_batch_that_nobody_waits_for_and_of_others_little()
     assert members.pressing
 
 
+def test_a_task_that_came_and_ended_between_two_looks_has_the_drops_listed_anew() -> None:
+    """A leader's step was long: it admitted one of the drops that it awaited, and saw that it had ended."""
+    batch = watched("a")
+    batch.members.left("a")
+    batch.step()
+    batch.pending = ["hand-0.json"]
+    assert batch.step() is Parent.OPEN, "that drop is awaited"
+    batch.pending = ["hand-1.json"]
+    batch.members.see("h0", "b")
+    batch.members.left("h0")
+    assert batch.steps_until_over() == 0, "the drop was there when the last one ended"
+    batch.pending = []
+    assert batch.steps_until_over() == 2
+
+
 def test_a_batch_is_surely_over_when_the_batch_of_each_open_task_is_known() -> None:
     members = Members()
     members.see("own", "b")

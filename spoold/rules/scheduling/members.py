@@ -228,6 +228,10 @@ class Members:
         )
 
     def _touch(self, batch: str | None = None) -> None:
-        """A batch has changed, or all may have."""
+        """A batch has changed, or all may have. One of which a task came, or ended, is looked at from the beginning,
+        also if both happened since the last look: a drop that was there when that one ended may hold one more.
+        """
         for watch in self._watched.values() if batch is None else filter(None, [self._watched.get(batch)]):
             watch.dirty = True
+            if batch is not None:
+                watch.phase = Phase.OPEN
