@@ -261,11 +261,11 @@ class Arena:
             return []
         done = self._pool.run("status", "--json")
         # Of a path that is no text on one line, people are told a quoted form: these names in it are the same.
-        # Of much, people are told the first, and how much more there is.
+        # Of much, people are told the first, and how much more: a folder that is not removed yet is one thing.
         more = sum(int(count) for count in re.findall(r"(\d+) more of what tasks left cannot be", done.stdout))
-        places = {path: Path(path).relative_to(self._temporary).parts[:2] for path in left}
-        unnamed = [path for path, place in places.items() if "/".join(place) not in done.stdout]
-        return unnamed[more:]
+        places = {path: "/".join(Path(path).relative_to(self._temporary).parts[:2]) for path in left}
+        unnamed = list(dict.fromkeys(place for place in places.values() if place not in done.stdout))
+        return [path for path, place in places.items() if place in unnamed[more:]]
 
     def _left(self) -> Iterator[str]:
         """All that is in the folders of attempts, below the temporary folder, but for what the next attempt uses."""
