@@ -212,7 +212,7 @@ class LocalScratch:
     def why_unread(self, key: str, name: str) -> str | None:
         try:
             above = self._folders[key].at
-            mode = _mode_of(name, above)
+            mode = _stat_of(name, above).st_mode
             if S_ISREG(mode):
                 os.close(open_here(name, _WARY, above))
                 return None
@@ -445,9 +445,12 @@ class _Folder:
 
     def _changed(self) -> tuple[int, ...]:
         """The change times of its directories, and of nothing that was mounted there. Errors: OSError."""
-        found = [_change_of(self.name, self.above), *(_change_of(part, self.at) for part in _PARTS)]
+        found = [
+            _stat_of(self.name, self.above).st_ctime_ns,
+            *(_stat_of(part, self.at).st_ctime_ns for part in _PARTS),
+        ]
         with suppress(FileNotFoundError):
-            _change_of(TASK, self.at)  # only whether it is mounted
+            _stat_of(TASK, self.at)  # only whether it is mounted
         return tuple(found)
 
 
@@ -503,18 +506,10 @@ def _why_unmoved(name: str, above: int, path: str, error: OSError) -> str:
     return f", which cannot be moved: {why}"
 
 
-def _mode_of(name: str, above: int) -> int:
+def _stat_of(name: str, above: int) -> os.stat_result:
     entry = open_here(name, NAMED, above)
     try:
-        return os.fstat(entry).st_mode
-    finally:
-        os.close(entry)
-
-
-def _change_of(name: str, above: int) -> int:
-    entry = open_here(name, NAMED, above)
-    try:
-        return os.fstat(entry).st_ctime_ns
+        return os.fstat(entry)
     finally:
         os.close(entry)
 

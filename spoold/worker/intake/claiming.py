@@ -2,10 +2,7 @@
 
 A worker lists only the lanes that it can serve and takes the most urgent task it has room for. After a loss the
 worker jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads out instead of
-losing one after the other.
-
-What it has no room for yet, it keeps room for, as
-`rules.scheduling.keeping` says.
+losing one after the other. For the first task that has no room yet it keeps room, as `rules.scheduling.keeping` says.
 
 Law: a claim is one rename, and no task is opened before it. Losing a race is normal: a claim that failed is not
 looked into here, and the next look at this worker's own directory shows whether it was made.
@@ -26,7 +23,7 @@ from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.rules.scheduling import matching
 from spoold.rules.scheduling.keeping import SLOT, Kept, beside, machine_has, machine_needs, within
-from spoold.rules.scheduling.matching import Free, fits, free, unfit
+from spoold.rules.scheduling.matching import fits, free, unfit
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import list_lanes
 from spoold.store.obstacles import named
@@ -134,18 +131,19 @@ class Claiming:
 
         running: the demands of running tasks, by key; skip: keys of tasks that it leaves alone for now; limits: what
         is left of this worker's own limits, and slots that are surely free; waits: keys of running tasks that wait
-        for others; full: depths of which it takes none, for
-        which alone a task is read before its claim. Offers that were tried are taken off the list. A claim that
-        failed is not looked into here: nearly always another worker was quicker, and if it was carried out all the
-        same, the next look at this worker's own directory finds it.
+        for others; full: depths of which it takes none, for which alone a task is read before its claim. Offers that
+        were tried are taken off the list. A claim that failed is not looked into here: nearly always another worker
+        was quicker, and if it was carried out all the same, the next look at this worker's own directory finds it.
         """
         left, room, index = offers, free(self._offering.now, list(running.values())), self._begin(offers)
         self._allowance.breaking.forget_gone(skip)
         if self._fresh or self._kept is None:
-            held = {held: self._held(demand, waits=held in waits) for held, demand in running.items()}
-            fixed = [needs for held, needs in held.items() if held in waits]
-            first = self._first_without_room(offers, room, skip, limits, fixed, full)
-            self._keep(first, held)
+            serves = {name: lane for name, lane in self._lanes.items() if self._serves.get(name)}
+            short = {name: lane for name, lane in serves.items() if not (fits(lane, room) and limits.has(lane))}
+            # Mostly none is short, and then this costs nothing more.
+            held = {k: self._held(demand, waits=k in waits) for k, demand in running.items()} if short else {}
+            fixed = [needs for k, needs in held.items() if k in waits]
+            self._keep(self._first_without_room(offers, short, skip, limits, fixed, full), held)
         time = Slice(self._store.clock)
         while slots > 0 and left and not time.over:
             index = index if index < len(left) else 0
@@ -190,7 +188,7 @@ class Claiming:
     def _first_without_room(
         self,
         offers: list[Offer],
-        room: Free,
+        short: Mapping[str, Lane],
         skip: Collection[str],
         limits: Room,
         fixed: list[dict[str, float]],
@@ -198,22 +196,17 @@ class Claiming:
     ) -> tuple[TaskName, Lane] | None:
         """Return the first task in order that only lacks room here, with its lane. Errors: OSError.
 
-        fixed: what running tasks hold of the machine that wait for others. Those may stand after it, so that does not
-        come free by itself.
+        short: the lanes of those; fixed: what running tasks hold of the machine that wait for others. Those may stand
+        after it, so that does not come free by itself.
         """
-        serves = {name: lane for name, lane in self._lanes.items() if self._serves.get(name)}
         free_at_last = beside(machine_has(self._offering.now), fixed)
-        short = {
-            name
-            for name, lane in serves.items()
-            if not (fits(lane, room) and limits.has(lane)) and within(machine_needs(lane), free_at_last)
-        }
-        for file, lane_name in offers if short else ():
-            name = parse_task(file) if lane_name in short and file not in self._refused else None
-            if name is None or key(name.id) in skip or not limits.opens(serves[lane_name]):
+        able = {name: lane for name, lane in short.items() if within(machine_needs(lane), free_at_last)}
+        for file, lane_name in offers if able else ():
+            name = parse_task(file) if lane_name in able and file not in self._refused else None
+            if name is None or key(name.id) in skip or not limits.opens(able[lane_name]):
                 continue
             if not full or self._level(lane_name, file) not in full:
-                return name, serves[lane_name]
+                return name, able[lane_name]
         return None
 
     def _keep(self, first: tuple[TaskName, Lane] | None, held: Mapping[str, dict[str, float]]) -> None:

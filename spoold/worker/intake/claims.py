@@ -9,7 +9,8 @@ renamed where it is, since a directory of another user can be moved nowhere else
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
+from typing import TypeVar
 
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import Mover
@@ -27,6 +28,8 @@ _LOOK = "claims"
 EVERY_S, IDLE_S, TIMES = 1.0, 2.0, 5
 # Of how many attempts that are over the tokens are remembered.
 REMEMBERED = 10_000
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class Claims:
@@ -62,9 +65,7 @@ class Claims:
 
     def order(self, name: TaskName) -> None:
         """Note that this worker is about to claim an attempt; from then on it may turn up here at any time."""
-        self._ordered[key(name.id), name.attempt] = None
-        if len(self._ordered) > REMEMBERED:
-            del self._ordered[next(iter(self._ordered))]
+        _remember(self._ordered, (key(name.id), name.attempt), None)
 
     def never_ordered(self, late: Collection[str]) -> list[str]:
         """Return those of these tokens that this worker never tried to claim, each once."""
@@ -76,18 +77,14 @@ class Claims:
 
     def spend(self, file: str) -> None:
         """Note that the claim got another name, or its attempt is over: a file of this name must not run."""
-        self._spent[file] = None
-        if len(self._spent) > REMEMBERED:
-            del self._spent[next(iter(self._spent))]
+        _remember(self._spent, file, None)
 
     def end(self, name: TaskName, files: Collection[str]) -> None:
         """Note that an attempt is over, and the names that its token may have."""
         for file in files:
             self.spend(file)
         ended = name.ended(self._store.writer).encode()
-        self._recorded[key(name.id), name.attempt] = layout.join(layout.RESULTS, ended)
-        if len(self._recorded) > REMEMBERED:
-            del self._recorded[next(iter(self._recorded))]
+        _remember(self._recorded, (key(name.id), name.attempt), layout.join(layout.RESULTS, ended))
 
     def is_spent(self, name: TaskName) -> bool:
         """Whether the token's attempt was here and is over, also if somebody made it a token of another name: the
@@ -184,3 +181,10 @@ class Claims:
         except OSError:
             return not any(map(parse_task, self._store.fs.list(self._directory)))
         return True
+
+
+def _remember(known: dict[K, V], what: K, value: V) -> None:
+    """Note something, and forget the oldest of too many."""
+    known[what] = value
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
