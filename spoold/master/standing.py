@@ -22,6 +22,8 @@ from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import DamagedError
 
 READ_MOST = 4
+# So many wrong ones are known at most: anybody may put any number there, and each costs a look in every step.
+KNOWN_MOST = 100
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class Standing:
         """Read a few, and report those that are no tasks. Errors: OSError that concerns more than one file."""
         for _ in range(min(READ_MOST, len(self.due))):
             place = self.due.pop()
+            if len(self.wrong) >= KNOWN_MOST and place not in self.wrong:
+                continue
             self.read.add(place)
             self.wrong.pop(place, None)
             if _stands(desk, place):

@@ -13,7 +13,7 @@ import pytest
 from spoold.client.info import describe
 from spoold.client.inquiry import explain
 from spoold.client.status import status
-from spoold.master.standing import READ_MOST
+from spoold.master.standing import KNOWN_MOST, READ_MOST
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.misnamed import of_branch
@@ -185,6 +185,23 @@ def test_each_standing_task_is_read_once_and_a_few_in_a_step() -> None:
             assert len(read) - before <= READ_MOST
     assert sorted(read) == sorted(set(read))
     assert len(read) == 3 * READ_MOST
+
+
+def test_however_many_wrong_files_stand_there_a_leader_knows_few_and_sees_those_mended() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    paths = [put(cluster, f"ready/{LANE}/{name_of(f't{n}', n)}", b"{") for n in range(KNOWN_MOST + 40)]
+
+    def wrong() -> int:
+        for _ in range(2):
+            cluster.clock.advance(RELISTED_S)
+            cluster.steps(master, 40)
+        return len(master._standing.wrong)
+
+    assert [wrong(), wrong()] == [KNOWN_MOST, KNOWN_MOST]
+    for path in paths:
+        cluster.fs.write(path, b'{"id":"t","type":"review"}', durable=False)
+    assert wrong() == 0
 
 
 @pytest.mark.parametrize(
