@@ -10,15 +10,22 @@ from collections.abc import Mapping
 
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import parse_lane
+from spoold.protocol.names import key
+from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.gates.worker import NAME
 from spoold.rules.scheduling.matching import unfit
 from spoold.store.journal import Journal
 
 
 class Fleet:
-    """What the workers that are awake can run. Before the first report nothing is known, and no lane is unserved."""
+    """What the workers that are awake can run. Before the first report nothing is known, and no lane is unserved.
+
+    parents: keys of the tasks that run and wait for tasks below them; asleep: the workers that said so.
+    """
 
     def __init__(self) -> None:
+        self.parents: frozenset[str] = frozenset()
+        self.asleep: frozenset[str] = frozenset()
         self._able: list[Capabilities] = []
         self._unserved: dict[str, bool] = {}
         self._nobody = False
@@ -38,6 +45,11 @@ class Fleet:
             self._able = able
             self._unserved.clear()
         return changed
+
+    def hear(self, workers: list[Heartbeat]) -> None:
+        """Note which tasks wait for others, and which workers sleep, as their heartbeats say."""
+        self.parents = frozenset(key(run.id) for worker in workers for run in worker.running if run.lent)
+        self.asleep = frozenset(worker.node for worker in workers if worker.status == ASLEEP)
 
     def unserved(self, lane: str) -> bool:
         """Whether workers are awake, and none of them can run a task of this lane. While none is awake no task waits

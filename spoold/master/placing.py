@@ -200,8 +200,9 @@ def promote(desk: Desk) -> int:
     shut = {lane for lane in kept if not isinstance(judge_type(kind_in(lane), facts[lane]), Pass)}
     desk.backlog.locks.pass_over(shut)
     refused = desk.backlog.refusals
-    way, window = Way(partial(_standing, desk)), desk.store.settings.ready.window
+    way, window = Way(partial(_standing, desk), partial(_running, desk)), desk.store.settings.ready.window
     chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses)
+    desk.usage.kept = way.kept
     if desk.backlog.refusals > refused:
         desk.step.change()  # the next step fails tasks that a gate refused just now
     begun = 0
@@ -225,6 +226,14 @@ def _standing(desk: Desk) -> Iterator[Standing]:
             continue
         for task in tasks.values():
             yield Standing(task, lane, desk.learned.conditions(key(task.id)) if task.conditional else NO_CONDITIONS)
+
+
+def _running(desk: Desk) -> Iterator[Standing]:
+    """Yield the claimed tasks that end by themselves: their workers are awake, and they wait for no other task."""
+    for node, tasks in desk.view.claimed.items():
+        for task in tasks.values() if node not in desk.fleet.asleep else ():
+            if (task_key := key(task.id)) not in desk.fleet.parents:
+                yield Standing(task, desk.learned.lanes.get(task_key, ""), desk.learned.conditions(task_key))
 
 
 def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> bool:
@@ -307,7 +316,7 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
     if admit.name.conditional or desk.backlog.draws(admit.task.kind) or desk.backlog.best(admit.lane) is not None:
         return False
     ready = desk.view.ready.get(admit.lane, {})
-    if _directories(admit.lane)[1] in desk.view.blocked:
+    if _directories(admit.lane)[1] in desk.view.blocked or desk.usage.keeps(desk.resources.uses(admit.lane)):
         return False
     if len(ready) >= desk.store.settings.ready.window:
         return False

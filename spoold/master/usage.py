@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from spoold.protocol.settings import Settings
-from spoold.rules.scheduling.resources import UNKNOWN, Capacity, Resources, Stock, Uses
+from spoold.rules.scheduling.resources import CLASS, UNKNOWN, Capacity, Resources, Stock, Uses
 
 
 class Usage:
     """The units in use by name of the resource, as `stock` shows them at every moment of a step.
 
     slots: of the workers that are alive, as their heartbeats say. lent: units that claimed tasks have lent, which are
-    not in use; asked: those of them that their tasks want back, and have not.
+    not in use; asked: those of them that their tasks want back, and have not. kept: what the last step kept back for
+    waiting tasks, as `Way.kept`.
     """
 
     def __init__(self) -> None:
@@ -30,6 +31,11 @@ class Usage:
         self.slots = 0
         self.lent: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
+        self.kept: Mapping[str, list[tuple[str, int]]] = {}
+
+    def keeps(self, uses: Uses) -> bool:
+        """Whether something is kept back of what such a task would take; of a class, whatever class it is."""
+        return any(name in uses or name.startswith(CLASS) for name in self.kept)
 
     def see_slots(self, slots: int) -> None:
         """Note how many slots the workers have that are alive."""

@@ -76,7 +76,7 @@ def _asked(conditions: Conditions) -> Asked:
 
 def _group(conditions: Conditions, facts: Facts) -> Hashable | None:
     purse = _purse(facts)
-    return None if purse is None else purse.group(facts.kind, _asked(conditions))
+    return None if purse is None else purse.group(facts.kind, _asked(conditions), child=conditions.child)
 
 
 def _asks(task: Task) -> Hashable | None:
@@ -98,9 +98,9 @@ def _unbook(conditions: Conditions, facts: Facts) -> None:
 
 
 def _holds(conditions: Conditions, facts: Facts, other: Conditions, about: Facts) -> bool:
-    """Whether both draw on one account."""
+    """Whether both draw on one account, and what is reserved there is what the first one lacks."""
     purse = _purse(facts)
-    if purse is None:
+    if purse is None or any(short.for_good for short in purse.short(facts.kind, _asked(conditions))):
         return False
     mine, theirs = purse.accounts(facts.kind, _asked(conditions)), purse.accounts(about.kind, _asked(other))
     return not set(mine).isdisjoint(theirs)

@@ -46,7 +46,9 @@ OVER = frozenset({Parent.COMPLETED, Parent.FAILED, Parent.SKIPPED})
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The task's own conditions for running. Times in seconds since 1970 (wall clock)."""
+    """The task's own conditions for running. Times in seconds since 1970 (wall clock). child: whether another task
+    submitted it.
+    """
 
     needs: tuple[str, ...] = ()
     needs_ended: tuple[str, ...] = ()
@@ -55,6 +57,7 @@ class Conditions:
     more: tuple[tuple[str, Hashable], ...] = ()
     needs_failed: tuple[str, ...] = ()
     needs_batch: str = ""
+    child: bool = False
 
     def asks(self, gate: str) -> Hashable | None:
         """The task's demand on a gate that has `asks`; None if there is none."""

@@ -20,7 +20,7 @@ NAME = "locks"
 
 def demand_of(task: Task) -> Demand | None:
     """What the task locks; None if it locks nothing."""
-    return Demand(task.locks.write, task.locks.read) or None
+    return Demand(task.locks.write, task.locks.read, task.parent is not None) or None
 
 
 def judge(conditions: Conditions, facts: Facts) -> Verdict:

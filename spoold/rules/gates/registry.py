@@ -122,8 +122,10 @@ def registered(*gates: TaskGate | TypeGate) -> Iterator[None]:
 
 
 def conditions_of(task: Task) -> Conditions:
-    """The task's own conditions for running. A batch is one where a budget is per batch."""
-    if not task.conditional and task.batch is None:
+    """The task's own conditions for running. A batch is one where a budget is per batch, and a parent where one is
+    drawn on.
+    """
+    if not task.conditional and task.batch is None and task.parent is None:
         return NO_CONDITIONS
     asked = ((gate.name, gate.asks(task)) for gate in TASK_GATES if gate.asks is not None)
     return Conditions(
@@ -133,6 +135,7 @@ def conditions_of(task: Task) -> Conditions:
         needs_batch=task.after_batch or "",
         not_before=task.not_before.timestamp() if task.not_before else None,
         deadline=task.deadline.timestamp() if task.deadline else None,
+        child=task.parent is not None,
         more=tuple((name, value) for name, value in asked if value is not None),
     )
 
@@ -157,10 +160,11 @@ def book(groups: Groups, conditions: Conditions, facts: Facts) -> None:
             gate.book(conditions, facts)
 
 
-def unbook(conditions: Conditions, facts: Facts) -> None:
-    """Have the gates count that a ready task holds nothing more."""
+def unbook(conditions: Conditions, facts: Facts, groups: Groups | None = None) -> None:
+    """Have the gates count that a ready task holds nothing more. groups: None for all gates."""
+    names = None if groups is None else {name for name, _ in groups}
     for gate in TASK_GATES:
-        if gate.unbook is not None:
+        if gate.unbook is not None and (names is None or gate.name in names):
             gate.unbook(conditions, facts)
 
 
@@ -190,8 +194,17 @@ def judge_arrived(conditions: Conditions, facts: Facts) -> Verdict:
 
 def judge_step(groups: Groups, conditions: Conditions, facts: Facts) -> Verdict:
     """As `judge`, by the gates that are asked for a task of these groups in every step."""
+    return _verdict(_of(groups), conditions, facts)
+
+
+def judge_each(groups: Groups, conditions: Conditions, facts: Facts) -> list[Verdict]:
+    """As `judge_step`, the verdict of each gate."""
+    return [gate.judge(conditions, facts) for gate in _of(groups)]
+
+
+def _of(groups: Groups) -> list[TaskGate]:
     names = {name for name, _ in groups}
-    return _verdict([gate for gate in TASK_GATES if gate.name in names], conditions, facts)
+    return [gate for gate in TASK_GATES if gate.name in names]
 
 
 def _verdict(gates: list[TaskGate], conditions: Conditions, facts: Facts) -> Verdict:

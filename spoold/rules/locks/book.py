@@ -1,12 +1,13 @@
 """Who holds what, and who keeps a task back.
 
 Law: a holder whose demand is not known holds everything. Nobody keeps himself back. A task is kept back by holders,
-and by those before it in line: so a writer among endless readers comes to its turn.
+and by those before it in line: so a writer among endless readers comes to its turn. But none in line that waits for a
+holder which waits for tasks below it keeps such a task back, or both would wait for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from spoold.rules.locks.demand import Demand
@@ -43,7 +44,8 @@ class Reserved:
 class Book:
     """The holders by key, each with its demand, None if that is not known; and the line of those that wait.
 
-    reserved: the reservations among the holders, by their keys, which begin with +. told: words on a holder.
+    reserved: the reservations among the holders, by their keys, which begin with +. told: words on a holder. parents:
+    keys of tasks that run and wait for others below them.
     """
 
     def __init__(self) -> None:
@@ -51,6 +53,7 @@ class Book:
         self.line = Line()
         self.reserved: dict[str, Reserved] = {}
         self.told: dict[str, str] = {}
+        self.parents: Set[str] = frozenset()
         self._let_go: set[str] = set()
 
     def begin(self, held: Mapping[str, Demand | None]) -> set[str]:
@@ -110,9 +113,14 @@ class Book:
             return keeper
         for other, waiter in self.line.before(turn):
             found = demand.clash(waiter.demand) if other != key else None
-            if found is not None:
+            if found is not None and not (demand.child and self._waits_for_parent(waiter.demand)):
                 return Keeper(other, *found, holds=False)
         return None
+
+    def _waits_for_parent(self, demand: Demand) -> bool:
+        """Whether a task that waits for others below it holds some of this."""
+        found = (self.held.get(task_key) for task_key in self.parents)
+        return any(held is not None and held.clash(demand) is not None for held in found)
 
 
 def _first(demand: Demand, others: Iterable[tuple[str, Demand | None]]) -> Keeper | None:

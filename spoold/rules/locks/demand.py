@@ -12,10 +12,11 @@ from spoold.rules.locks.overlap import overlap
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The patterns that a task writes, and those that it only reads."""
+    """The patterns that a task writes, and those that it only reads. child: whether it is one below another task."""
 
     write: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    child: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.write or self.read)

@@ -37,12 +37,16 @@ class Waiter:
 
 
 class Line:
-    """All tasks in line, by key. shut: lanes whose tasks wait for something else just now, and keep nobody back."""
+    """All tasks in line, by key. shut: lanes whose tasks wait for something else just now, and keep nobody back.
+
+    firm: the tasks that keep others back even so, since what they wait for besides comes from later tasks.
+    """
 
     def __init__(self) -> None:
         self._waiters: dict[str, Waiter] = {}
         self._order: list[tuple[Turn, str]] = []
         self.shut: Set[str] = frozenset()
+        self.firm: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -54,9 +58,13 @@ class Line:
         """The task with that key."""
         return self._waiters.get(task_key)
 
+    def first(self) -> list[tuple[str, Waiter]]:
+        """Those that keep others back, by key."""
+        return [(task_key, self._waiters[task_key]) for _, task_key in self._order[:KEEPING]]
+
     def lanes(self) -> set[str]:
         """The lanes of those that keep others back."""
-        return {self._waiters[task_key].lane for _, task_key in self._order[:KEEPING]}
+        return {waiter.lane for _, waiter in self.first()}
 
     def join(self, task_key: str, waiter: Waiter) -> None:
         """Put a task in line, or at its new place there."""
@@ -79,7 +87,7 @@ class Line:
             if place >= turn:
                 return
             waiter = self._waiters[task_key]
-            if waiter.lane not in self.shut:
+            if waiter.lane not in self.shut or task_key in self.firm:
                 yield task_key, waiter
 
     def position(self, turn: Turn) -> int:

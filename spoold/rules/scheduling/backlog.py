@@ -262,6 +262,23 @@ class Backlog:
         self.refuse(entry, verdict)
         return isinstance(verdict, Pass)
 
+    def waits(self, entry: Entry, facts: TypeFacts, now: Now, passed: str = "") -> list[Wait] | None:
+        """What each of the gates that are asked in every step keeps from a runnable task; None if it may never run.
+
+        passed: a gate that is not asked.
+        """
+        groups = tuple(group for group in entry.groups if group[0] != passed)
+        found = list[Verdict]()
+
+        def judge() -> None:
+            found.extend(
+                registry.judge_each(groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+            )
+
+        if not self._contained(key_in(entry.file), entry, now, judge) or any(isinstance(v, Refuse) for v in found):
+            return None
+        return [verdict for verdict in found if isinstance(verdict, Wait)]
+
     def ask(self, entry: Entry, facts: TypeFacts, now: Now) -> Verdict:
         """What the gates that are asked in every step say of a runnable task; facts: those of its type."""
         return registry.judge_step(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
@@ -283,6 +300,19 @@ class Backlog:
 
     def _facts_of(self, one: Standing, now: Now) -> Facts:
         return Facts(now.wall, self._parent, key=key(one.task.id), kind=kind_in(one.lane), more=self.gathered)
+
+    def keep(self, entry: Entry, facts: TypeFacts, now: Now, *, aside: bool) -> None:
+        """Count what a waiting task needs as if it had it, until `let_go`; it stands firm in the line for locks.
+
+        aside: its queue is set aside there already.
+        """
+        registry.book(_kept(entry), entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+        self.locks.stand(entry.lane, entry.groups, entry.file, aside=aside)
+
+    def let_go(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
+        """Undo `keep`, but for its place in line, which ends with the next step."""
+        facts_of = self._facts(key_in(entry.file), entry, now, facts)
+        registry.unbook(entry.conditions, facts_of, _kept(entry))
 
     def book(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
         """Have the gates count a task that goes to ready/; facts: those of its type."""
@@ -372,3 +402,8 @@ class Backlog:
         if upcoming or unnamed:
             due_s = in_s(min(upcoming), now) if upcoming else LOOK_AGAIN_S
             heapq.heappush(self._timers, (now.monotonic + due_s, task_key))
+
+
+def _kept(entry: Entry) -> Groups:
+    """The groups of the gates at which others find something booked; for locks there is the line."""
+    return tuple(group for group in entry.groups if group[0] != locks.NAME)

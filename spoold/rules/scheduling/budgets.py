@@ -67,11 +67,17 @@ class Purse:
         """When (s since 1970) the next day begins."""
         return (self.now // DAY_S + 1) * DAY_S
 
-    def group(self, kind: str, asked: Asked) -> Hashable | None:
-        """The key of the tasks that wait for the same accounts; None for a task that draws on none."""
+    def group(self, kind: str, asked: Asked, *, child: bool = False) -> Hashable | None:
+        """The key of the tasks that wait for the same accounts; None for a task that draws on none.
+
+        child: a task below another one stands behind those alone that want as much: who waits for what the task
+        above it has reserved would keep it back for ever.
+        """
         accounts = accounts_of(self.settings, kind, asked, "")
         if not accounts:
             return None
+        if child:
+            return tuple(accounts), kind, asked.own, child
         if any(self.settings.budgets[name].unknown == "refuse" for name, _ in accounts):
             return tuple(accounts), kind, tuple(name for name, _ in asked.own)  # one may be known, another not
         return tuple(accounts)

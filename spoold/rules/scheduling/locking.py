@@ -1,7 +1,8 @@
 """Who waits behind whom: the queues that the gate `locks` sets aside, and when they are looked at again.
 
 Law: a queue that waits behind a holder, or behind a task in line, costs nothing until that one is gone. At most
-SET_ASIDE queues are set aside in one step. A task stands in line only while it waits for nothing but locks.
+SET_ASIDE queues are set aside in one step. A task stands in line only while it waits for nothing but locks, or for
+what is kept back for it besides (see `keeping_back`).
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ class Locking:
 
     gone: keys of those that left the line, for the next step; called: heads that are to be asked about in this step;
     aside: how many queues were set aside in it. strangers: holders that this leader did not make so itself.
-    stood: the holders in ready/ that keep others back, each with when (monotonic, s) that was first seen.
+    stood: the holders in ready/ that keep others back, each with when (monotonic, s) that was first seen. firm: keys
+    of those in line for which something is kept back in this step; shown: those of them whose queue is not set aside.
     """
 
     def __init__(self, queues: Queues) -> None:
         self.book = Book()
         self.strangers: set[str] = set()
         self.stood: dict[str, float] = {}
+        self._firm: set[str] = set()
+        self._shown: set[str] = set()
         self._late: set[str] = set()
         self._queues = queues
         self._gone: dict[str, None] = {}
@@ -94,8 +98,40 @@ class Locking:
         line.shut = lanes
         for keeper in self._queues.keepers() if new else ():
             waiter = line.get(keeper)
-            if waiter is not None and waiter.lane in new and keeper not in self.book.held:
+            firm = keeper in self.book.held or keeper in line.firm
+            if waiter is not None and waiter.lane in new and not firm:
                 self._call(keeper)
+
+    def see_parents(self, parents: Set[str]) -> bool:
+        """Take these for the tasks that wait for others below them; whether one of them holds locks, and did not wait
+        before. Then all that stand behind others in line are asked about: they may be among those others.
+        """
+        new, self.book.parents = parents - self.book.parents, parents
+        if new.isdisjoint(self.book.held):
+            return False
+        for keeper in self._queues.keepers():
+            if keeper not in self.book.held:
+                self._call(keeper)
+        return True
+
+    def behind(self) -> Iterator[tuple[str, str, str]]:
+        """The first in line that are not asked about, since a holder keeps them back: key, lane and that holder's."""
+        for task_key, waiter in self.book.line.first():
+            keeper = self._queues.keeper(waiter.turn[1])
+            if keeper in self.book.held:
+                yield task_key, waiter.lane, keeper
+
+    def stand(self, lane: str, groups: Groups, file: str, *, aside: bool) -> None:
+        """Let a task stand in line, firmly, until the end of the next step. aside: its queue is set aside."""
+        task_key = key_in(file)
+        for demand in _demands(groups):
+            self.book.line.join(task_key, Waiter(turn_of(file), demand, lane))
+            self._gone.pop(task_key, None)
+            self._called.pop(task_key, None)
+            self._firm.add(task_key)
+            self.book.line.firm.add(task_key)
+            if not aside:
+                self._shown.add(task_key)
 
     def choose(self, file: str, now: float) -> None:
         """Note that a task is about to go to ready/. now: monotonic, s."""
@@ -112,6 +148,7 @@ class Locking:
         """
         task_key = key_in(file)
         self._called.pop(task_key, None)
+        self._shown.discard(task_key)
         for demand in _demands(groups):
             self.book.line.join(task_key, Waiter(turn_of(file), demand, lane))
         self._queues.set_aside(lane, groups, file, wait.behind)
@@ -121,15 +158,26 @@ class Locking:
     def leave(self, task_key: str) -> None:
         """Note that a task stands in line no more: the next step asks about those behind it."""
         self._called.pop(task_key, None)
+        self._shown.discard(task_key)
         if self.book.line.leave(task_key):
             self._gone[task_key] = None
 
     def settle(self) -> None:
-        """End a step: a task that was called, and not asked about for want of room, stands in line no more."""
+        """End a step: a task that was called, and not asked about for want of room, stands in line no more. Nor does
+        one for which nothing is kept back now, and that waits for more than locks.
+        """
         if self._aside < SET_ASIDE:
             for task_key in list(self._called):
                 self.leave(task_key)
             self._called.clear()
+        line = self.book.line
+        loose, line.firm, self._firm = line.firm - self._firm, self._firm, set()
+        for task_key in sorted(loose):
+            waiter = line.get(task_key)
+            if task_key in self._shown:
+                self.leave(task_key)
+            elif waiter is not None and waiter.lane in line.shut:
+                self._call(task_key)
 
     def _call(self, keeper: str) -> None:
         self._called.update(dict.fromkeys(map(key_in, self._queues.free(keeper))))

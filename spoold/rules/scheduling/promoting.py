@@ -20,6 +20,7 @@ from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import Pass, Verdict, Wait
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
+from spoold.rules.scheduling.keeping_back import KeepingBack
 from spoold.rules.scheduling.moment import Now
 from spoold.rules.scheduling.resources import Uses
 from spoold.rules.scheduling.yielding import Standing, Way, passes
@@ -53,7 +54,8 @@ def promotions(
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
     window, so that a full lane never makes an urgent task wait. A limit holds over all lanes, and no task takes units
-    for which an earlier one waits. The tasks named leave the lane's order: the caller removes each, or puts it back.
+    for which an earlier one waits, or that are kept back for it. The tasks named leave the lane's order: the caller
+    removes each, or puts it back.
     """
     chosen: list[Entry] = []
     stock = next(iter(facts.values()), NO_TYPE).stock
@@ -62,11 +64,16 @@ def promotions(
     facts = {lane: replace(own, stock=stock) for lane, own in facts.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
+    keeping = KeepingBack(backlog, now, used, wanted, uses, way or Way())
+    count = _Count(backlog, now, used, uses, keeping.way, keeping)
     heads = [(urgency, lane) for lane in lanes if (urgency := backlog.urgency(lane)) is not None]
+    heads += [(file, "") for file in keeping.behind(facts)]
     heapq.heapify(heads)
-    count = _Count(backlog, now, used, uses, way or Way())
     while heads:
         file, lane = heapq.heappop(heads)
+        if not lane:
+            keeping.go_on(file)  # it is not asked about, and keeps what it has from less urgent ones
+            continue
         urgency = backlog.urgency(lane)
         if urgency != file:  # a gate that shut meanwhile shut the one that was the best
             heads += [(urgency, lane)] if urgency is not None else []
@@ -90,6 +97,7 @@ def promotions(
         following = backlog.urgency(lane)
         if following is not None:
             heapq.heappush(heads, (following, lane))
+    keeping.settle()
     backlog.locks.settle()
     return chosen
 
@@ -103,6 +111,7 @@ class _Count:
     used: Counter[str]
     uses: Callable[[str], Uses]
     way: Way
+    keeping: KeepingBack
     shut: bool = False
 
     def goes(self, entry: Entry, rank: int, kind: str, facts: TypeFacts, wanted: set[str]) -> bool:
@@ -128,10 +137,11 @@ class _Count:
             )
             return True
         self.way.cancel(self._take)
-        if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
-            wanted |= facts.stock.lacking(facts.uses)
         self.backlog.look_again(verdict, self.now)
         self.backlog.refuse(entry, verdict)
+        self.keeping.weigh(entry, rank, facts, verdict)
+        if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
+            wanted |= facts.stock.lacking(facts.uses)
         return False
 
     def _clear(self, facts: TypeFacts, rank: int, entry: Entry, verdict: Verdict) -> Verdict:

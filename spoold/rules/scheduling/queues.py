@@ -132,6 +132,7 @@ class Queues:
         self._numbers = itertools.count()
         # The queues that are set aside, each with the one that keeps it back and the one in front at that time.
         self._aside: dict[Queue, tuple[str, str]] = {}
+        self._heads: dict[str, str] = {}
         self._behind: dict[str, dict[Queue, None]] = {}
         self._passed: list[Queue] = []
 
@@ -178,6 +179,7 @@ class Queues:
         """Look at this queue, whose head this file is, no more until `free` of its keeper."""
         queue = (lane, groups)
         self._aside[queue] = (keeper, file)
+        self._heads[file] = keeper
         self._behind.setdefault(keeper, {})[queue] = None
 
     def free(self, keeper: str) -> list[str]:
@@ -198,6 +200,10 @@ class Queues:
             if order := self._pruned(queue):
                 yield order.front, keeper, len(order)
 
+    def keeper(self, file: str) -> str:
+        """The keeper of the queue that is set aside with this file in front; '' for none."""
+        return self._heads.get(file, "")
+
     def passed(self) -> Iterator[tuple[str, Queue]]:
         """The queues that were passed over since the last `restore`, each with the file in front."""
         for queue in self._passed:
@@ -213,7 +219,8 @@ class Queues:
 
     def _call(self, queue: Queue) -> str | None:
         """Bring a queue back that was set aside; return the file in front of it."""
-        keeper, _ = self._aside.pop(queue)
+        keeper, head = self._aside.pop(queue)
+        self._heads.pop(head, None)
         del self._behind[keeper][queue]
         if not self._behind[keeper]:
             del self._behind[keeper]

@@ -87,10 +87,13 @@ def drawn(lane: str, asked: Asked | None, draws: Callable[[str], bool]) -> dict[
 
 
 def needs_reading(task: Task, settings: Settings) -> bool:
-    """Whether a task's content must be read before it may be moved: also where a budget of its type is per batch."""
-    if task.conditional or task.batch is None:
-        return task.conditional
-    return any(settings.budgets[n].per == "batch" for n in settings.of(task.kind).budgets if n in settings.budgets)
+    """Whether a task's content must be read before it may be moved: also where a budget of its type is per batch, and
+    where a task with a parent draws on one.
+    """
+    drawn_on = (settings.budgets[name] for name in settings.of(task.kind).budgets if name in settings.budgets)
+    return task.conditional or any(
+        task.parent is not None or (task.batch is not None and budget.per == "batch") for budget in drawn_on
+    )
 
 
 def drawing(settings: Settings) -> frozenset[str]:

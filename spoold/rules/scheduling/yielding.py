@@ -19,7 +19,7 @@ from spoold.rules.gates.verdicts import Pass, Verdict, Wait
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A task in ready/. conditions: what it says of budgets and locks."""
+    """A task in ready/, or one that runs. conditions: what it says of budgets and locks."""
 
     task: TaskName
     lane: str
@@ -30,11 +30,15 @@ class Standing:
 class Way:
     """Who makes way for whom in one step. ready: asked only if a waiting task finds too little of something left.
 
-    made: those that make way, by the file of the task that goes.
+    running: the claimed tasks that do not wait for others, asked only if a waiting task has a part of what it needs.
+    made: those that make way, by the file of the task that goes. kept: by resource, for which waiting tasks units are
+    kept back, by file, with their number, the most urgent first.
     """
 
     ready: Callable[[], Iterable[Standing]] = tuple
+    running: Callable[[], Iterable[Standing]] = tuple
     made: dict[str, list[Standing]] = field(default_factory=dict)
+    kept: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     _least: list[Standing] | None = None
     _freed: list[Standing] = field(default_factory=list)
 
