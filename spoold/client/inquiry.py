@@ -202,7 +202,7 @@ class _Gathering:
             return case
         ends, more = control.ends_of(self._store.fs, self._requests), {NAME: book_seen(self._picture.gates)}
         known = Known(self._base.now, self._store.settings, tuple(self._requests), ends, more)
-        facts = facts_seen(known, self._picture).of(lane.encode())
+        facts = facts_seen(known, self._picture, name.encode()).of(lane.encode())
         last = self._last_attempt(name)
         return replace(
             self._with_workers(self._with_lane(case, lane, name), lane),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from spoold.protocol.names import parse_task
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.stamps import moment
 from spoold.rules.gates import breaker, budget, worker
@@ -25,14 +26,18 @@ from spoold.rules.scheduling.resources import (
     TYPE,
     UNKNOWN,
     Capacity,
+    KeptUnits,
     Resources,
     shares_of,
     stock_seen,
 )
 
 
-def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
-    """Return the facts of lanes, with the stock that the last snapshot shows; None: of no snapshot."""
+def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneFacts:
+    """Return the facts of lanes, with the stock that the last snapshot shows; None: of no snapshot.
+
+    file: the name in waiting/ of the one task that is asked about: what is kept for those before it counts.
+    """
     resources = Resources(known.settings)
     types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
     gates: Mapping[str, Mapping[str, Any]] = snapshot.gates if snapshot is not None else {}
@@ -64,9 +69,23 @@ def facts_seen(known: Known, snapshot: Snapshot | None) -> LaneFacts:
     nodes = snapshot.nodes if snapshot is not None else ()
     shares = shares_of(known.settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
     stock = stock_seen(capacity, used, doubtful)
-    stock = replace(stock, shares=shares if classes else None, wanted=frozenset(due), due=due)
+    stock = replace(
+        stock, shares=shares if classes else None, wanted=frozenset(due), due=due, kept=_kept(gates, file)
+    )
     unserved = {name for name, _ in _rows(gates, worker.NAME)}
     return LaneFacts(known, resources, stock, gather(known), opens, unserved.__contains__)
+
+
+def _kept(gates: Mapping[str, Mapping[str, Any]], file: str) -> dict[str, KeptUnits]:
+    """Return the units that are kept back for tasks before this one."""
+    found: dict[str, KeptUnits] = {}
+    for name, said in gates.get("kept", {}).items():
+        for row in said if isinstance(said, list | tuple) and file else ():
+            waits = parse_task(str(row.get("file"))) if isinstance(row, dict) else None
+            if waits is not None and waits.encode() < file:
+                before = found.get(name, KeptUnits(0, waits.id))
+                found[name] = replace(before, units=before.units + _whole(row.get("units")))
+    return found
 
 
 def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:

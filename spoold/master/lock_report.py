@@ -25,8 +25,9 @@ def gates(desk: Desk, beats: Mapping[str, Heartbeat]) -> dict[str, Any]:
         return {}
     holders = [_holder(desk, key, beats) for key in islice(sorted(book.held), SHOWN)]
     aside = desk.backlog.locks.aside()
-    waiting = sum(count for _, _, count in aside)
-    rows = [_waiter(desk, *row) for row in sorted(aside, key=lambda row: row[0])[:SHOWN]]
+    firm = desk.backlog.locks.firm()
+    waiting = sum(count for _, _, count in (*aside, *firm))
+    rows = [_waiter(desk, *row) for row in sorted([*aside, *firm], key=lambda row: row[0])[:SHOWN]]
     return {"locks": {"held": len(book.held), "waiting": waiting, "holders": holders, "waiters": rows}}
 
 
@@ -52,6 +53,8 @@ def _holder(desk: Desk, holder: str, beats: Mapping[str, Heartbeat]) -> dict[str
             runs = beats[worker].running if worker in beats else ()
             since = next((run.since for run in runs if (key(run.id), run.attempt) == (holder, name.attempt)), "")
             row |= {"worker": worker, "since": since}
+        if holder in book.parents:
+            row["waits"] = True
     return row
 
 

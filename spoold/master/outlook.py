@@ -31,6 +31,8 @@ from spoold.rules.scheduling.shares import DEFAULT
 from spoold.store.store import stamp
 
 LANES_JUDGED = 50
+# Of so many resources, and for so many tasks of each, it is told what is kept back.
+KEPT_SHOWN = 20
 # So many of those that no worker can serve are warned of one by one.
 LANES_NAMED = 10
 
@@ -79,6 +81,7 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         "breaker": breakers_seen.picture_of(desk.breakers),
         "after_batch": membership.numbers(desk),
         **people(desk),
+        "kept": {name: _kept(rows) for name, rows in sorted(desk.usage.kept.items())[:KEPT_SHOWN]},
     }
     for name, own in sorted(desk.store.settings.limits.items()):
         if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:
@@ -109,6 +112,11 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
     found = {gate: numbers for gate, numbers in found.items() if numbers}
     purse = desk.backlog.gathered.get(budget.NAME)
     return found if purse is None else {**found, budget.NAME: picture_of(purse)}
+
+
+def _kept(rows: list[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Return for which tasks units of a resource are kept back, the most urgent first."""
+    return [{"file": file, "units": units} for file, units in rows[:KEPT_SHOWN]]
 
 
 def _lent(desk: Desk, name: str) -> dict[str, int]:

@@ -25,7 +25,10 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     if (reserved := sum(shares.slots.values())) > shares.total:
         mine = f"{mine}; all classes together reserve {figure(reserved)}, more than there are"
     back = f"; tasks that lent theirs while they waited want one back first: {due}" if due else ""
-    return Wait("class", f"{mine}; {sum(used.values())} of {shares.total} are in use{back}")
+    return Wait(
+        "class",
+        f"{mine}; {sum(used.values())} of {shares.total} are in use{facts.stock.told(f'{CLASS}{name}')}{back}",
+    )
 
 
 def _class_of(facts: TypeFacts) -> str | None:

@@ -20,6 +20,7 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
     reason = f"{there.whose} runs at its limit: {used} of {there.setting} = {there.units}"
     if facts.uses[name] > 1:
         reason += f", and the task uses {facts.uses[name]}"
+    reason += facts.stock.told(name)
     if due := facts.stock.due.get(name, 0):
         reason += f"; tasks that lent units while they waited want them back first: {due}"
     return Wait("limit", f"{reason}; tasks in doubt count as well: {doubt}" if doubt else reason)
@@ -30,6 +31,8 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     there = None if name is None else held.type.stock.capacity[name]
     if name is None or there is None:
         return "time"
+    if (kept := held.type.stock.kept.get(name)) is not None:
+        return f"it goes on when task {kept.task} has had its turn; or {there.raised}"
     if held.type.uses[name] > there.units > 0:
         return f"it uses more than there is: {there.raised}"
     return f"it goes on when one of them ends; or {there.raised}"

@@ -19,7 +19,7 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
         return PASS
     there, used = facts.stock.capacity[name], facts.stock.used.get(name, 0) + facts.stock.doubtful.get(name, 0)
     reason = f"{there.whose} is at its rate: {used} of {there.setting} = {there.units} have started or may now"
-    return Wait("rate", reason, facts.opens.get(name))
+    return Wait("rate", reason + facts.stock.told(name), facts.opens.get(name))
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:

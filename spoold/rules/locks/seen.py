@@ -24,6 +24,8 @@ def book_seen(gates: Mapping[str, Any]) -> Book | None:
         if isinstance(holder := row.get("key"), str):
             book.held[holder] = _demand(row) if row.get("known") else None
             book.told[holder] = told(row)
+            if row.get("waits"):
+                book.parents |= {holder}
     for row in _rows(seen, "waiters"):
         file = row.get("file")
         if isinstance(file, str) and is_task(file) and (demand := _demand(row)):
@@ -37,6 +39,7 @@ def locks_seen(gates: Mapping[str, Any]) -> dict[str, Any]:
     seen = seen if isinstance(seen, dict) else {}
     holders = [{**row, "told": told(row), "locks": _words(row)} for row in _rows(seen, "holders")]
     named = {row.get("key"): row["told"] for row in holders}
+    named[""] = "nobody: it lacks something else, which later tasks have"
     waiters = [
         {**row, "locks": _words(row), "told": named.get(row.get("behind"), f"task {row.get('behind')}")}
         for row in _rows(seen, "waiters")

@@ -142,6 +142,11 @@ class Locking:
         """The queues that are set aside: the head of each, its keeper, and how many tasks are in it at most."""
         return list(self._queues.aside())
 
+    def firm(self) -> list[tuple[str, str, int]]:
+        """The tasks in line that wait for no lock, but for something else that others have; as in `aside`."""
+        waiters = (self.book.line.get(task_key) for task_key in self._shown)
+        return [(waiter.turn[1], "", 1) for waiter in waiters if waiter is not None]
+
     def line_up(self, lane: str, groups: Groups, file: str, wait: Wait) -> tuple[str, ...]:
         """Set a queue aside behind the one that keeps it back, and let its head, this file, stand in line. Returns
         the gate when that is enough for this step: it is not to be asked again in it.
@@ -163,8 +168,8 @@ class Locking:
             self._gone[task_key] = None
 
     def settle(self) -> None:
-        """End a step: a task that was called, and not asked about for want of room, stands in line no more. Nor does
-        one for which nothing is kept back now, and that waits for more than locks.
+        """End a step: a task that was called, and not asked about for want of room, stands in line no more. The same
+        holds for one that waits for more than locks, and for which nothing is kept back now.
         """
         if self._aside < SET_ASIDE:
             for task_key in list(self._called):

@@ -54,12 +54,21 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptUnits:
+    """Units that are kept back for tasks that come first, of which task is the id of the most urgent one."""
+
+    units: int
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stock:
     """Every counted resource at one moment. A resource without a capacity has no limit.
 
     used: units seen in use; doubtful: units that may be in use as well. wanted: resources that an earlier task waits
     for: no later task may take what it waits for. shares: of the slots by class; None without classes. due: units
-    that tasks want back which had lent them, and that are to be freed for them.
+    that tasks want back which had lent them, and that are to be freed for them. kept: for tasks that come before the
+    one that is asked about; the leader counts them as used.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
@@ -68,6 +77,7 @@ class Stock:
     wanted: Set[str] = frozenset()
     shares: Shares | None = None
     due: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, KeptUnits] = field(default_factory=dict)
 
     def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
@@ -81,7 +91,7 @@ class Stock:
     def slots_used(self) -> dict[str, int]:
         """The slots in use, or perhaps in use, by class; '' for tasks of unknown lane."""
         found = {"": self.used.get(UNKNOWN, 0)}
-        for units in (self.used, self.doubtful):
+        for units in (self.used, self.doubtful, {name: kept.units for name, kept in self.kept.items()}):
             for name, count in units.items():
                 if name.startswith(CLASS):
                     found[name.removeprefix(CLASS)] = found.get(name.removeprefix(CLASS), 0) + count
@@ -97,7 +107,16 @@ class Stock:
         if there is None:
             return False
         taken = self.used.get(name, 0) + self.doubtful.get(name, 0)
+        if (kept := self.kept.get(name)) is not None:
+            taken += kept.units
         return taken + units > there.units or name in self.wanted
+
+    def told(self, name: str) -> str:
+        """In words, behind what is in use of a resource: what is kept back; '' for nothing."""
+        kept = self.kept.get(name)
+        if kept is None:
+            return ""
+        return f"; for task {kept.task}, which comes first and still lacks something else, {kept.units} of it is kept"
 
     def over(self) -> dict[str, int]:
         """The resources of which ready tasks have to give units back, and how many: those seen in use beyond their
