@@ -229,11 +229,11 @@ def _standing(desk: Desk) -> Iterator[Standing]:
 
 
 def _running(desk: Desk) -> Iterator[Standing]:
-    """Yield the claimed tasks that end by themselves: their workers are awake, and they wait for no other task."""
+    """Yield the claimed tasks whose workers are awake."""
     for node, tasks in desk.view.claimed.items():
         for task in tasks.values() if node not in desk.fleet.asleep else ():
-            if (task_key := key(task.id)) not in desk.fleet.parents:
-                yield Standing(task, desk.learned.lanes.get(task_key, ""), desk.learned.conditions(task_key))
+            lane, conditions = desk.learned.lanes.get(key(task.id), ""), desk.learned.conditions(key(task.id))
+            yield Standing(task, lane, conditions, key(task.id) in desk.fleet.parents)
 
 
 def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> bool:

@@ -59,6 +59,7 @@ class Backlog:
         self._opens: float | None = None
         self._gathered, self._typed = dict[str, Any](), frozenset[str]()
         self.locks, self.parked, self._per_lane = Locking(self._queues), Parked(), Counter[str]()
+        self._children = Counter[str]()
         self.contain: Contain = loud
 
     def __len__(self) -> int:
@@ -117,6 +118,7 @@ class Backlog:
         self.remove(task_key)
         self._entries[task_key] = entry
         self._per_lane[entry.lane] += 1
+        self._children[entry.lane] += entry.conditions.child
         conditions = entry.conditions
         watched = registry.OF_EVERY_TASK or (self._typed and kind_in(entry.lane) in self._typed)
         plain = conditions is NO_CONDITIONS and not entry.rest_until and not watched
@@ -154,6 +156,7 @@ class Backlog:
         entry = self._entries.pop(task_key, None)
         if entry is not None:
             self._per_lane[entry.lane] -= 1
+            self._children[entry.lane] -= entry.conditions.child
             self.locks.leave(task_key)
             self._refused.pop(task_key, None)
             self._rings.pop(task_key, None)
@@ -284,11 +287,19 @@ class Backlog:
         return registry.judge_step(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
 
     def holds(self, entry: Entry, gate: str, one: Standing, now: Now) -> bool:
-        """Whether a ready task holds what a waiting one wants of this gate, and may have to make way for it."""
+        """Whether an active task holds what a waiting one wants of this gate."""
         facts = self._facts(key_in(entry.file), entry, now)
-        if not registry.holds(gate, (entry.conditions, facts), (one.conditions, self._facts_of(one, now))):
+        return registry.holds(gate, (entry.conditions, facts), (one.conditions, self._facts_of(one, now)))
+
+    def frees(self, entry: Entry, gate: str, one: Standing, now: Now) -> bool:
+        """Whether a ready task holds that, and may have to make way for the waiting one."""
+        if not self.holds(entry, gate, one, now):
             return False
         return gate != locks.NAME or self.locks.passes(entry.file, one.task, now.monotonic)
+
+    def of_children(self) -> list[str]:
+        """The lanes in which tasks wait that other tasks submitted."""
+        return [lane for lane, count in self._children.items() if count]
 
     def unbook(self, one: Standing, now: Now) -> None:
         """Have the gates count that a ready task holds nothing more."""
@@ -301,16 +312,12 @@ class Backlog:
     def _facts_of(self, one: Standing, now: Now) -> Facts:
         return Facts(now.wall, self._parent, key=key(one.task.id), kind=kind_in(one.lane), more=self.gathered)
 
-    def keep(self, entry: Entry, facts: TypeFacts, now: Now, *, aside: bool) -> None:
-        """Count what a waiting task needs as if it had it, until `let_go`; it stands firm in the line for locks.
-
-        aside: its queue is set aside there already.
-        """
+    def keep(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
+        """Count what a waiting task needs, but for locks, as if it had it, until `let_go`."""
         registry.book(_kept(entry), entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
-        self.locks.stand(entry.lane, entry.groups, entry.file, aside=aside)
 
     def let_go(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
-        """Undo `keep`, but for its place in line, which ends with the next step."""
+        """Undo `keep`."""
         facts_of = self._facts(key_in(entry.file), entry, now, facts)
         registry.unbook(entry.conditions, facts_of, _kept(entry))
 

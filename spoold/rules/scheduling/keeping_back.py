@@ -5,20 +5,20 @@ other is in use. So what it has is kept for it until it has all: units of limits
 it reserves of budgets, its place in the line for locks.
 
 Law: no task waits without end behind less urgent ones, or behind younger ones of its rank, for things that it needs
-together. Something is kept only while all that the task lacks is held by tasks that come later than it, and that end
-by themselves: not by one that waits for others, which may stand behind this task. So nothing lies idle for a task
-that waits for time, for people or for its turn; and no two tasks wait for each other.
+together. Something is kept only while all that the task lacks is held by active tasks that come later than it. So
+nothing lies idle for a task that waits for time, for people or for its turn. Of what a task holds that itself waits
+for others, no more is kept than those do not need: so no two tasks wait for each other.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from enum import Enum
 
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import order_in
-from spoold.protocol.names import key
 from spoold.rules.gates import bulkhead, limit, locks
 from spoold.rules.gates.facts import TypeFacts
 from spoold.rules.gates.registry import judge_type
@@ -40,7 +40,7 @@ class KeepingBack:
 
     uses: what a task of a lane uses. aside: the tasks behind holders, by file, each with its facts and that holder.
     awaited: what those lack for which something is kept: resources, holders, gates. One task waits for each.
-    latest: of the active tasks, by resource, the place of the one that comes last; places: of each, by its key.
+    latest: of the active tasks, by resource, the place of the one that comes last.
     """
 
     backlog: Backlog
@@ -54,7 +54,6 @@ class KeepingBack:
     _booked: list[tuple[Entry, TypeFacts]] = field(default_factory=list)
     _active: list[Standing] | None = None
     _latest: dict[str, Place] = field(default_factory=dict)
-    _places: dict[str, Place] = field(default_factory=dict)
 
     def behind(self, facts: Mapping[str, TypeFacts]) -> Iterable[str]:
         """The files of the tasks in line that are not asked about, since a holder keeps them back. facts: by lane."""
@@ -82,28 +81,37 @@ class KeepingBack:
         if not all(self._comes(name, place, facts) for name in lacks):
             return
         waits = self._waits(entry, facts, keeper)
-        if waits is None or not all(self._held_later(entry, wait, place) for wait in waits):
-            return
-        awaits = {*lacks, *(wait.behind or wait.gate for wait in waits)}
-        if not awaits.isdisjoint(self.wanted | self._awaited):
+        sources = [_Source.NONE] if waits is None else [self._source(entry, wait, place) for wait in waits]
+        awaits = {*lacks, *(wait.behind or wait.gate for wait in waits or ())}
+        if _Source.NONE in sources or not awaits.isdisjoint(self.wanted | self._awaited):
             return
         self._awaited |= awaits
         self.wanted |= {name for name in lacks if not name.startswith(CLASS)}
-        for name, units in facts.uses.items():
-            if name not in lacks and name.startswith(_KEPT):
-                self.used[name] += units
-                self.way.kept.setdefault(name, []).append((entry.file, units))
-        behind = isinstance(said, Pass) and any(wait.behind for wait in waits)
-        self.backlog.keep(entry, facts, self.now, aside=bool(keeper) or behind)
-        self._booked.append((entry, facts))
+        behind = isinstance(said, Pass) and any(wait.behind for wait in waits or ())
+        self.backlog.locks.stand(entry.lane, entry.groups, entry.file, aside=bool(keeper) or behind)
+        self._keep(entry, facts, lacks, self._of_children() if _Source.WAITS in sources else None)
 
     def settle(self) -> None:
         """End the step: each for which something is kept is weighed anew in the next one."""
         for entry, facts in self._booked:
             self.backlog.let_go(entry, facts, self.now)
 
+    def _keep(self, entry: Entry, facts: TypeFacts, lacks: set[str], needed: Set[str] | None) -> None:
+        """Count as used what the task does not lack. needed: what those may need that others wait for."""
+        for name, units in facts.uses.items():
+            if name not in lacks and name.startswith(_KEPT) and name not in (needed or ()):
+                self.used[name] += units
+                self.way.kept.setdefault(name, []).append((entry.file, units))
+        if not needed:
+            self.backlog.keep(entry, facts, self.now)
+            self._booked.append((entry, facts))
+
+    def _of_children(self) -> Set[str]:
+        """The resources that waiting tasks use which other tasks submitted."""
+        return {name for lane in self.backlog.of_children() for name in self.uses(lane)}
+
     def _comes(self, name: str, place: Place, facts: TypeFacts) -> bool:
-        """Whether a later task has some of a resource that is short."""
+        """Whether a later task has some of a resource that is short. One that waits for others has lent it."""
         self._gather()
         shares = facts.stock.shares
         if name.startswith(CLASS) and shares is not None and shares.borrows(name.removeprefix(CLASS)):
@@ -118,12 +126,13 @@ class KeepingBack:
         waits = self.backlog.waits(entry, facts, self.now, passed=locks.NAME if keeper else "")
         return waits if waits is None or not keeper else [*waits, Wait(locks.NAME, "", behind=keeper)]
 
-    def _held_later(self, entry: Entry, wait: Wait, place: Place) -> bool:
-        """Whether a later task has what a gate keeps from this one."""
-        if wait.behind:
-            return self._places.get(wait.behind, place) > place
+    def _source(self, entry: Entry, wait: Wait, place: Place) -> _Source:
+        """Who has what a gate keeps from the task."""
+        if wait.behind and wait.behind not in self.backlog.locks.book.held:
+            return _Source.NONE  # it stands in line behind another one
         later = (one for one in self._active or () if _place(one) > place)
-        return any(self.backlog.holds(entry, wait.gate, one, self.now) for one in later)
+        found = {one.waits for one in later if self.backlog.holds(entry, wait.gate, one, self.now)}
+        return _Source.ENDS if False in found else _Source.WAITS if found else _Source.NONE
 
     def _gather(self) -> None:
         """Look at the active tasks, once a step, and only if it matters."""
@@ -131,9 +140,16 @@ class KeepingBack:
             return
         self._active = [*self.way.ready(), *self.way.running()]
         for one in self._active:
-            self._places[key(one.task.id)] = there = _place(one)
-            for name in self.uses(one.lane):
-                self._latest[name] = max(self._latest.get(name, there), there)
+            for name in self.uses(one.lane) if not one.waits else ():
+                self._latest[name] = max(self._latest.get(name, _place(one)), _place(one))
+
+
+class _Source(Enum):
+    """Who has what a task lacks: later tasks that end by themselves, or only such as wait for others; or nobody."""
+
+    ENDS = "ends"
+    WAITS = "waits"
+    NONE = "none"
 
 
 def _place(one: Standing) -> Place:

@@ -146,7 +146,7 @@ class _Count:
 
     def _clear(self, facts: TypeFacts, rank: int, entry: Entry, verdict: Verdict) -> Verdict:
         def holds(wait: Wait, one: Standing) -> bool:
-            return self.backlog.holds(entry, wait.gate, one, self.now)
+            return self.backlog.frees(entry, wait.gate, one, self.now)
 
         return self.way.clear(rank, verdict, lambda: self.backlog.ask(entry, facts, self.now), self._free, holds)
 

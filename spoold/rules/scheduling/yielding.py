@@ -24,6 +24,7 @@ class Standing:
     task: TaskName
     lane: str
     conditions: Conditions = NO_CONDITIONS
+    waits: bool = False
 
 
 @dataclass(slots=True)
