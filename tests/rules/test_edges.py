@@ -262,6 +262,17 @@ def test_a_task_that_came_and_ended_between_two_looks_has_the_drops_listed_anew(
     assert batch.steps_until_over() == 2
 
 
+def test_a_task_of_no_batch_that_was_read_meanwhile_does_not_begin_the_wait_anew() -> None:
+    batch = watched("a")
+    batch.members.left("a")
+    batch.pending = ["hand.json"]
+    assert batch.steps_until_over() == 0, "that drop is awaited"
+    batch.members.doubt("other")
+    batch.members.see("other", None)
+    batch.pending = []
+    assert batch.steps_until_over() == 2, "as if nothing had been read"
+
+
 def test_a_batch_is_surely_over_when_the_batch_of_each_open_task_is_known() -> None:
     members = Members()
     members.see("own", "b")

@@ -34,7 +34,7 @@ from spoold.rules.scheduling.shares import Shares
 from spoold.rules.scheduling.spending import Asked
 from spoold.rules.scheduling.yielding import Standing, Way
 
-SETTINGS = Settings.model_validate({"budgets": {"b": {"tokens": 10}}})
+SETTINGS = Settings.model_validate({"budgets": {"scarce": {"tokens": 10}, "wide": {"tokens": 10_000}}})
 # Tasks below others are more urgent than the streams, behind which they would wait for ever by right.
 STREAM, LATER, BELOW, URGENT = 5005, 5002, 5000, 4990
 # A task has its turn after so many ends of others; nearly all need fewer than a tenth.
@@ -43,13 +43,16 @@ ENDS = 400
 
 @dataclass(frozen=True)
 class Needs:
-    """What a task needs: units by resource, patterns that it locks, and tokens of the budget."""
+    """What a task needs: units by resource, patterns that it locks, and tokens of its budgets, the first of which is
+    scarce.
+    """
 
     kind: str = "t"
     uses: tuple[tuple[str, int], ...] = ()
     write: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
     tokens: int = 0
+    budgets: tuple[str, ...] = ("scarce",)
 
     @property
     def lane(self) -> str:
@@ -57,14 +60,16 @@ class Needs:
 
     def conditions(self, *, child: bool = False) -> Conditions:
         demand = Demand(self.write, self.read, child) or None
-        asked = Asked(("b",), own=(("tokens", self.tokens * 1_000_000),)) if self.tokens else None
+        asked = Asked(self.budgets, own=(("tokens", self.tokens * 1_000_000),)) if self.tokens else None
         more = tuple((gate, said) for gate, said in (("budget", asked), ("locks", demand)) if said is not None)
         return Conditions(more=more, child=child)
 
 
 @dataclass
 class Pool:
-    """A leader's steps over one pool. waits: tasks that run and wait for a task below them, by key."""
+    """A leader's steps over one pool. waits: tasks that run and wait for a task below them, by key. unread: what
+    those have reserved of the budget that ended since the last step, whose records are read in the next one.
+    """
 
     capacity: dict[str, Capacity]
     shares: Shares | None
@@ -76,6 +81,7 @@ class Pool:
     running: dict[str, Standing] = field(default_factory=dict)
     waits: dict[str, str] = field(default_factory=dict)
     budget: Book = field(default_factory=Book)
+    unread: list[Asked] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.gather()
@@ -84,7 +90,8 @@ class Pool:
         """What the gates of tasks go by; the tasks are grouped by it."""
         purse = Purse(SETTINGS, self.budget, self.now.wall)
         asked = (one.conditions.asks("budget") for one in (*self.ready.values(), *self.running.values()))
-        purse.reserve_all(("t", one) for one in asked if isinstance(one, Asked))
+        purse.reserve_all(("t", one) for one in (*asked, *self.unread) if isinstance(one, Asked))
+        self.unread.clear()
         self.backlog.gathered = {"locks": self.backlog.locks.book, "budget": purse}
 
     def add(self, task_id: str, needs: Needs, rank: int, *, child: bool = False) -> None:
@@ -144,7 +151,8 @@ class Pool:
 
     def end(self, task_key: str) -> None:
         """A task ends, and with it the one above that waits for it."""
-        del self.running[task_key]
+        if isinstance(asked := self.running.pop(task_key).conditions.asks("budget"), Asked):
+            self.unread.append(asked)
         for above in [k for k, below in self.waits.items() if below == task_key]:
             del self.waits[above]
             self.end(above)
@@ -176,7 +184,8 @@ def needing(
     write = tuple(n for n in locked if chance.random() < 0.6)
     read = tuple(n for n in locked if n not in write)
     tokens = chance.randint(1, 2 if most == 1 else 10) if "tokens" in things else 0
-    return Needs(chance.choice("tu"), tuple(sorted(uses)), write, read, tokens)
+    budgets = ("scarce",) if chance.random() < 0.5 else ("scarce", "wide")
+    return Needs(chance.choice("tu"), tuple(sorted(uses)), write, read, tokens, budgets)
 
 
 def plays(seed: int) -> int:
@@ -248,7 +257,7 @@ def test_each_part_of_it_is_needed(
 ) -> None:
     monkeypatch.setattr(of, name, instead)
     with pytest.raises(AssertionError, match=r"waits for ever|nothing runs"):
-        deque(map(plays, range(300)), maxlen=0)
+        deque(map(plays, range(400)), maxlen=0)
 
 
 def seen(capacity: dict[str, Capacity], kept: dict[str, KeptUnits]) -> TypeFacts:

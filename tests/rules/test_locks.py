@@ -33,6 +33,7 @@ from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
 from spoold.rules.scheduling.promoting import LaneView, displaced, promotions
+from spoold.rules.scheduling.queues import Queues
 from spoold.rules.scheduling.yielding import Standing, Way
 from tests.rules.strategies import limited, name
 
@@ -494,6 +495,20 @@ def test_a_more_urgent_task_with_the_same_locks_is_asked_for_again(asked: list[s
     assert leader.step() == ["r3"], "more urgent than w"
     leader.end("r0", "r3")
     assert leader.step() == ["w"]
+
+
+def test_a_queue_in_no_line_that_is_set_aside_is_looked_at_for_a_more_urgent_head() -> None:
+    queues = Queues(lambda file, lane, groups: True)
+    first, second, urgent = (
+        name(task_id, rank=rank).encode() for task_id, rank in (("a", 5000), ("b", 5000), ("c", 1))
+    )
+    queues.push("t", (), first)
+    queues.set_aside("t", (), first, "holder")
+    queues.push("t", (), second)
+    assert (queues.head("t"), queues.keeper(first)) == (None, "holder")
+    queues.push("t", (), urgent)
+    assert queues.head("t") == (urgent, urgent)
+    assert queues.keeper(first) == ""
 
 
 @pytest.mark.parametrize("different", [False, True])

@@ -130,9 +130,13 @@ class KeepingBack:
         """Who has what a gate keeps from the task."""
         if wait.behind and wait.behind not in self.backlog.locks.book.held:
             return _Source.NONE  # it stands in line behind another one
-        later = (one for one in self._active or () if _place(one) > place)
-        found = {one.waits for one in later if self.backlog.holds(entry, wait.gate, one, self.now)}
-        return _Source.ENDS if False in found else _Source.WAITS if found else _Source.NONE
+        holders = [one for one in self._active or () if self.backlog.holds(entry, wait.gate, one, self.now)]
+        later = {one.waits for one in holders if _place(one) > place}
+        if not holders and self.backlog.holds(
+            entry, wait.gate, Standing(entry.name, entry.lane, entry.conditions), self.now
+        ):
+            return _Source.ENDS  # the records of those that had it were not read yet
+        return _Source.ENDS if False in later else _Source.WAITS if later else _Source.NONE
 
     def _gather(self) -> None:
         """Look at the active tasks, once a step, and only if it matters."""
