@@ -101,14 +101,16 @@ class Programs:
     def _begin(self, job: Job, moment: float) -> Execution:
         """It is the turn of the first job of a slot."""
         task, _, attempt = job.key.rpartition(".")
-        length_s = 0.05 + LONGEST_S * self._weather.draw("length", job.key) ** 3
-        if task.startswith(ENDLESS):
-            length_s = math.inf
-        elif self._missed(task) or (self.brisk and self._weather.draw("brisk", job.key) < 0.9):
-            length_s = BRISK_S
         execution = Execution(task, int(attempt), self._worker, self._truly(moment))
-        self._live[job.key] = Running(job, moment, moment + length_s, execution)
+        self._live[job.key] = Running(job, moment, moment + self._lasts_s(task, job.key), execution)
         return execution
+
+    def _lasts_s(self, task: str, key: str) -> float:
+        if task.startswith(ENDLESS):
+            return math.inf
+        if self._missed(task) or (self.brisk and self._weather.draw("brisk", key) < 0.9):
+            return BRISK_S
+        return 0.05 + LONGEST_S * self._weather.draw("length", key) ** 3
 
     def moves(self, key: str) -> bool:
         """Whether this job runs, and is not frozen."""

@@ -1,20 +1,24 @@
-"""The world `urgent`: tasks of all priorities that share one unit, a lock or the cpus of a machine; and their laws.
+"""The world `urgent`: tasks of all priorities that share units, a lock or the cpus of a machine; and their laws.
 
 Laws: no task starts while a more urgent one has waited for a while for nothing but what less urgent tasks hold that
 no worker has taken. So nobody waits behind what cannot move. And of the cpus that a ready task needs no worker takes
-any for less urgent ones, as soon as it knows that task.
+any for less urgent ones, as soon as it knows that task. And a task that waits for nothing but what later ones hold is
+passed by few of them: what it needs and has is kept for it until the rest is free, too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.names import TaskName, key, parse_returned, parse_task
+from spoold.protocol.order import order_micros
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws
 from tests.sim.limited import KNOWN_S
+from tests.sim.programs import Programs
 from tests.sim.workload import SETTINGS, Client
 
 ROUNDS, PLAIN = 4, 8
@@ -25,9 +29,32 @@ OF_URGENCY = (
     + b"""
 [limits.one]
 max = 1
+[limits.two]
+max = 2
+[types.alone]
+max_concurrent = 1
 """
 )
-KINDS = ("one", "lock", "both")
+# What tasks share: units of two limits, a lock, the only place of a type. The kind of a task names what it shares.
+THINGS = ("one", "two", "lock", "alone")
+KINDS = ("one", "lock", "one+lock")
+# In so many of all seeds there are streams: of each thing that one task needs together, tasks that need it alone.
+STREAMS = 0.3
+# So many tasks of a stream have not ended at any time; it goes on until nobody needs things together, or so long (s).
+DEEP, STREAM_S = 3, 40.0
+LOOK_S = 0.3
+# Streams begin so late at most (s): some when nothing goes wrong any more.
+BEGIN_S = 25.0
+# How long those of a stream take (s): at least, and at most so much more. Shorter ones seldom run at the same time.
+TAKES_S, MORE_S = 1.0, 2.0
+# So many tasks need things together.
+PAIRS = 2
+# For each thing that it needs, a known task is passed at most so often: by a task of which its leader thought that it
+# had not gone yet, and by one that it let go while a move was in doubt, which may have taken what the task lacks.
+PASSES = 2
+# In line for locks a point of priority counts as much as so much age (s).
+POINT_S = 60.0
+ALIVE = ("waiting/", "ready/", "claimed/", "returned/")
 # In so long (s) a worker that works has listed what is ready.
 LISTED_S = 5.0
 # A step beats at most once before a call, if it is late; a second beat is of a later step.
@@ -36,12 +63,12 @@ BEATS = 2
 CPUS = {"part": 4, "big": 8}
 MACHINE = 8
 LOWS, HIGHS = ("low", "background"), ("high", "critical", "normal", "low")
+TOGETHER = ("high", "critical", "normal")
 
 
 def shared_by(task_id: str) -> frozenset[str]:
-    """What a task shares with others, by its id: the unit, the lock, or both."""
-    kind = task_id.partition("-")[0]
-    return frozenset({"one", "lock"} if kind == "both" else {kind}) & {"one", "lock"}
+    """What a task shares with others, by its id."""
+    return frozenset(task_id.partition("-")[0].split("+")) & {*THINGS}
 
 
 def cpus(task_id: str) -> int:
@@ -49,11 +76,65 @@ def cpus(task_id: str) -> int:
     return CPUS.get(task_id.partition("-")[0], 0)
 
 
+def comes_before(one: TaskName, other: TaskName) -> bool:
+    """Whether a task may have its turn before another, also in line for locks, where a minute counts as one point of
+    priority.
+    """
+    older_s = (order_micros(other.order) - order_micros(one.order)) / 1e6
+    return (one.rank, one.order) < (other.rank, other.order) or older_s > POINT_S * (one.rank - other.rank)
+
+
+def _task_at(path: str) -> TaskName | None:
+    """The task that has not ended and has this path."""
+    if not path.startswith(ALIVE):
+        return None
+    file = path.rpartition("/")[2]
+    returned = parse_returned(file)
+    return returned[0] if returned is not None else parse_task(file)
+
+
 class UrgentClient(Client):
-    """Submits many plain tasks, then one of low priority that shares something, then one that may be more urgent."""
+    """Submits many plain tasks, then one of low priority that shares something, then one that may be more urgent. Or
+    streams of tasks of low priority that need one thing each, and some that need these things together.
+    """
 
     def live(self) -> None:
         """Submit everything."""
+        if self._weather.draw("streams") < STREAMS:
+            self._stream()
+        else:
+            self._rounds()
+        self.done = True
+
+    def _stream(self) -> None:
+        """Who needs things together comes when each is in use, so that it never finds all of them free by itself."""
+        draw = self._weather.draw
+        things = sorted(THINGS, key=lambda thing: draw("together", thing))[: 2 + (draw("three") < 0.2)]
+        kinds = [*things, *(["plain"] if draw("beside") < 0.2 else [])]
+        streams, together = list[str](), list[str]()
+        self._scheduler.sleep(BEGIN_S * draw("begins"))
+        until = self._scheduler.now + STREAM_S
+        while self._scheduler.now < until and (len(together) < PAIRS or not all(map(self._begun, together))):
+            missing = [(kind, DEEP - len(self._open(kind, streams))) for kind in kinds]
+            names = [f"{kind}-stream-{len(streams) + n}" for kind, count in missing for n in range(count)]
+            if names:
+                self._submit([self._sharing(name, LOWS[int(draw("urgency", name) * len(LOWS))]) for name in names])
+            streams += names
+            flows = all(any(map(self._begun, self._open(kind, streams))) for kind in things)
+            if flows and len(together) < PAIRS:
+                name = f"{'+'.join(things)}-together-{len(together)}"
+                self._submit([self._sharing(name, TOGETHER[int(draw("urgency", name) * len(TOGETHER))])])
+                together.append(name)
+            self._scheduler.sleep(LOOK_S)
+
+    def _open(self, kind: str, names: list[str]) -> list[str]:
+        """Those of these tasks that are of this kind and have not ended."""
+        return [name for name in names if name.startswith(f"{kind}-") and not self._ended(name)]
+
+    def _begun(self, name: str) -> bool:
+        return (key(name), 1) in self._laws.attempts or self._ended(name)
+
+    def _rounds(self) -> None:
         draw = self._weather.draw
         for number in range(ROUNDS):
             kinds = ["part" if draw("part", number, n) < draw("parts") else "plain" for n in range(PLAIN)]
@@ -68,7 +149,6 @@ class UrgentClient(Client):
                     self._scheduler.sleep(3.0 * draw("between", name))
                 if draw("cancel", name) < 0.1:
                     self._cancel(name)
-        self.done = True
 
     def _plain(self, name: str) -> dict[str, Any]:
         plain = {"id": name, "type": "wide", "command": ["work"], "dependencies": [], "max_retries": 2}
@@ -76,11 +156,24 @@ class UrgentClient(Client):
 
     def _sharing(self, name: str, priority: str) -> dict[str, Any]:
         task = self._plain(name) | {"priority": priority}
-        if "one" in shared_by(name):
-            task["uses"] = ["one"]
-        if "lock" in shared_by(name):
+        things = shared_by(name)
+        # Who needs things together needs all of each.
+        if limits := sorted(things & {"one", "two"}):
+            task["uses"] = {limit: 2 if limit == "two" and len(things) > 1 else 1 for limit in limits}
+        if "lock" in things:
             task["locks"] = {"write": ["shared"]}
+        if "alone" in things:
+            task["type"] = "alone"
         return task
+
+
+class UrgentPrograms(Programs):
+    """The tasks of streams take their time."""
+
+    def _lasts_s(self, task: str, key: str) -> float:
+        if "-stream-" in task and shared_by(task) and not self._missed(task):
+            return TAKES_S + MORE_S * self._weather.draw("takes", key)
+        return super()._lasts_s(task, key)
 
 
 @dataclass(slots=True)
@@ -88,7 +181,8 @@ class UrgentLaws(Laws):
     """The laws about urgency, besides all others. used: when a task that shares this was last claimed, or left that;
     steps: when this leader published snapshots, each at the end of a step. first: the most urgent of the ready tasks
     that need cpus, and since when; taken: when each claim was made that is still there, by its node and key; beats:
-    how often each node has beaten since then.
+    how often each node has beaten since then. turn: by key, since when nobody has moved who comes before a waiting
+    task and shares something with it; passed: who has passed it since then.
     """
 
     waits_since: dict[str, tuple[TaskName, float]] = field(default_factory=dict)
@@ -98,6 +192,8 @@ class UrgentLaws(Laws):
     first: tuple[TaskName | None, float] = (None, 0.0)
     taken: dict[tuple[str, str], float] = field(default_factory=dict)
     beats: Counter[str] = field(default_factory=Counter)
+    turn: dict[str, float] = field(default_factory=dict)
+    passed: dict[str, list[str]] = field(default_factory=dict)
 
     def renamed(self, src: str, dst: str, replaced: bool) -> None:
         """After every rename."""
@@ -106,6 +202,7 @@ class UrgentLaws(Laws):
         if self.conduct.holder != self.leads[0]:
             self.leads = (self.conduct.holder, now)
             self.steps.clear()
+            self.passed.clear()
         if target == "status":
             self.steps = [*self.steps[-STEPS:], now]
         if target == "heartbeats":
@@ -113,9 +210,13 @@ class UrgentLaws(Laws):
         for path in (src, dst):
             name = parse_task(path.rpartition("/")[2]) if path.startswith("claimed/") else None
             self.used |= dict.fromkeys(shared_by(name.id) if name is not None else (), now)
+        for name in filter(None, map(_task_at, (src, dst))):
+            self._have_turns(name, now)
         name = parse_task(dst.rpartition("/")[2])
         if name is None:
             return
+        if target == "ready" and key(name.id) not in self.conduct.strangers and not self.conduct.amazed:
+            self._passes_few(name, now)
         if target == "waiting":
             self.waits_since[key(name.id)] = (name, now)
         else:
@@ -131,8 +232,9 @@ class UrgentLaws(Laws):
         """After a power cut: of what it undid nobody knows."""
         Laws.rebuilt(self)
         self.waits_since.clear()
+        self.passed.clear()
         self.first = (None, 0.0)
-        self.used = dict.fromkeys(("one", "lock"), self.scheduler.now)
+        self.used = dict.fromkeys(THINGS, self.scheduler.now)
 
     def _nobody_more_urgent_waits(self, started: TaskName, now: float) -> None:
         if now - self.leads[1] < KNOWN_S or key(started.id) in self.conduct.strangers:
@@ -155,6 +257,40 @@ class UrgentLaws(Laws):
                     f"urgency: {started.id} starts at {now:.3f} s, and {waits.id} has waited since {since:.3f} s for "
                     f"nothing but what {[one.id for one in holders]} hold in ready/"
                 )
+
+    def _have_turns(self, moved: TaskName, now: float) -> None:
+        """Who comes before a waiting task and shares something with it has its turn first."""
+        for task_key, (waits, _) in self.waits_since.items():
+            if shared_by(task_key) & shared_by(moved.id) and (waits.id == moved.id or comes_before(moved, waits)):
+                self.turn[task_key] = now
+                self.passed.pop(task_key, None)
+
+    def _passes_few(self, goes: TaskName, now: float) -> None:
+        """A task that waits for nothing but what later ones hold is passed by few of them, once that is known."""
+        if now - self.leads[1] < KNOWN_S:
+            return
+        for task_key, (waits, since) in self.waits_since.items():
+            wanted, turn = shared_by(task_key), max(since, self.turn.get(task_key, 0.0))
+            if not wanted & shared_by(goes.id) or waits.id == goes.id or waits.delay_ms or now - turn < KNOWN_S:
+                continue
+            if not self.tokens.get(task_key, "").startswith("waiting/"):
+                continue
+            if len(self.steps) <= STEPS or self.steps[-STEPS] < turn:
+                continue
+            if any(comes_before(one, waits) for one in self._who_share(wanted) if one.id != waits.id):
+                continue
+            passed = self.passed.setdefault(task_key, [])
+            passed.append(goes.id)
+            if len(passed) > PASSES * len(wanted):
+                raise Broken(
+                    f"passed: {waits.id} waits since {since:.3f} s, and could go before all that share something "
+                    f"with it since {turn:.3f} s; until {now:.3f} s {passed} went before it"
+                )
+
+    def _who_share(self, wanted: frozenset[str]) -> Iterator[TaskName]:
+        """The tasks that have not ended and share one of these."""
+        alive = (path for k, path in self.tokens.items() if path.startswith(ALIVE) and wanted & shared_by(k))
+        return filter(None, map(_task_at, alive))
 
     def _know_first(self, now: float) -> None:
         ready = [parse_task(p.rpartition("/")[2]) for p in self.tokens.values() if p.startswith("ready/")]

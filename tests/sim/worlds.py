@@ -167,11 +167,12 @@ _UNSERVED: tuple[Change, ...] = (
     (universe, "Client", unserved.UnservedClient),
     (machine, "RARE", unserved.RARE),
 )
-# Tasks of all priorities that share one unit, one lock or both, among many that keep all slots busy.
+# Tasks of all priorities that share units, a lock or both, among many that keep all slots busy, or among streams.
 _URGENT: tuple[Change, ...] = (
     (universe, "SETTINGS", urgent.OF_URGENCY),
     (universe, "Client", urgent.UrgentClient),
     (universe, "Laws", urgent.UrgentLaws),
+    (machine, "Programs", urgent.UrgentPrograms),
 )
 # Tasks that put entries and save steps, on machines that crash, under leaders that come and go.
 _SHELVES: tuple[Change, ...] = (
