@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spoold.rules.scheduling import keeping_back
 from spoold.rules.scheduling.keeping import Kept
 from spoold.rules.scheduling.promoting import _Count
 from spoold.rules.scheduling.yielding import Way
@@ -23,3 +24,13 @@ def locks_are_kept() -> list[Swap]:
 @urgent.add("no task waits without end behind less urgent ones", "A worker keeps no room for what it has none for.")
 def no_room_is_kept() -> list[Swap]:
     return [(Kept, "lets", lambda self, name, needs: True)]
+
+
+@urgent.add("what a task needs together is kept for it", "Nothing is kept back for a task that lacks something else.")
+def nothing_is_kept_back() -> list[Swap]:
+    return [(keeping_back.KeepingBack, "weigh", lambda self, entry, rank, facts, said, keeper="": None)]
+
+
+@urgent.add("what a task needs together is kept for it", "Locks and budgets are kept back, and no units.")
+def no_units_are_kept_back() -> list[Swap]:
+    return [(keeping_back, "_KEPT", ())]

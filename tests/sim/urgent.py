@@ -54,6 +54,8 @@ PAIRS = 2
 PASSES = 2
 # In line for locks a point of priority counts as much as so much age (s).
 POINT_S = 60.0
+# So long (s) a holder in ready/ whose turn was earlier keeps its locks from a more urgent task.
+STANDS_S = 10.0
 ALIVE = ("waiting/", "ready/", "claimed/", "returned/")
 # In so long (s) a worker that works has listed what is ready.
 LISTED_S = 5.0
@@ -252,6 +254,8 @@ class UrgentLaws(Laws):
             if not waiting or any(wanted & shared_by(k) for k in claimed):
                 continue
             holders = [one for k, one in there.items() if one is not None and wanted & shared_by(k)]
+            if any(comes_before(one, waits) for one in holders) and now - max(since, quiet) < STANDS_S + KNOWN_S:
+                continue
             if holders and all(one.rank > waits.rank for one in holders) and self._first(waits, wanted):
                 raise Broken(
                     f"urgency: {started.id} starts at {now:.3f} s, and {waits.id} has waited since {since:.3f} s for "
