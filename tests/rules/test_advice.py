@@ -38,7 +38,7 @@ from spoold.rules.scheduling.breakers import Book as Failures
 from spoold.rules.scheduling.breakers import Row
 from spoold.rules.scheduling.budgets import Book as Reserved
 from spoold.rules.scheduling.budgets import Purse
-from spoold.rules.scheduling.resources import Capacity, Stock
+from spoold.rules.scheduling.resources import Capacity, KeptUnits, Stock
 from spoold.rules.scheduling.shares import Shares
 from spoold.rules.scheduling.spending import Asked
 from spoold.rules.share.disk import Room
@@ -98,6 +98,11 @@ def using_llm(resource: str, units: int, used: int, *, each: int = 1) -> TypeFac
     """The facts of a task that uses so much of a resource of the limit llm."""
     there = Capacity(units, "limit llm", "[limits.llm] max")
     return TypeFacts(uses={"type:review": 1, resource: each}, stock=Stock({resource: there}, {resource: used}))
+
+
+def kept_of_llm(task: str) -> TypeFacts:
+    facts = using_llm("limit:llm", 1, 0)
+    return replace(facts, stock=replace(facts.stock, kept={"limit:llm": KeptUnits(1, task)}))
 
 
 def failing(until: float, used: int = 0, *, reading: bool = False) -> TypeFacts:
@@ -313,6 +318,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(WAITING, type=using_llm("limit:llm", 1, 1)),
         "limit",
         "it goes on when one of them ends; or raise it: `spool config set limits.llm.max …`",
+    ),
+    (
+        "a unit is kept for another one",
+        replace(WAITING, type=kept_of_llm("first")),
+        "limit",
+        "it goes on when task first has had its turn; or raise it: `spool config set limits.llm.max …`",
     ),
     (
         "more than there is",
