@@ -33,4 +33,4 @@ def nothing_is_kept_back() -> list[Swap]:
 
 @urgent.add("what a task needs together is kept for it", "Locks and budgets are kept back, and no units.")
 def no_units_are_kept_back() -> list[Swap]:
-    return [(keeping_back, "_KEPT", ())]
+    return [(keeping_back, "_is_scarce", lambda name, facts: False)]

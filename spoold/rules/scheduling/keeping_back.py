@@ -19,6 +19,7 @@ from enum import Enum
 
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.name_parts import order_in
+from spoold.protocol.names import key
 from spoold.rules.gates import bulkhead, limit, locks
 from spoold.rules.gates.facts import TypeFacts
 from spoold.rules.gates.registry import judge_type
@@ -31,7 +32,7 @@ from spoold.rules.scheduling.yielding import Standing, Way
 
 # Where a task stands among others, by rank and order: what is smaller comes first.
 Place = tuple[int, str]
-_KEPT = (TYPE, LIMIT, RATE, CLASS)
+_COUNTED = (TYPE, LIMIT, RATE)
 
 
 @dataclass(slots=True)
@@ -52,7 +53,8 @@ class KeepingBack:
     _aside: dict[str, tuple[Entry, TypeFacts, str]] = field(default_factory=dict)
     _awaited: set[str] = field(default_factory=set)
     _booked: list[tuple[Entry, TypeFacts]] = field(default_factory=list)
-    _active: list[Standing] | None = None
+    _gathered: bool = False
+    _active: dict[str, Standing] = field(default_factory=dict)
     _latest: dict[str, Place] = field(default_factory=dict)
 
     def behind(self, facts: Mapping[str, TypeFacts]) -> Iterable[str]:
@@ -80,15 +82,16 @@ class KeepingBack:
         place = rank, order_in(entry.file)
         if not all(self._comes(name, place, facts) for name in lacks):
             return
-        waits = self._waits(entry, facts, keeper)
-        sources = [_Source.NONE] if waits is None else [self._source(entry, wait, place) for wait in waits]
+        waits = self._waits(entry, facts, keeper) if keeper not in self._awaited else None
         awaits = {*lacks, *(wait.behind or wait.gate for wait in waits or ())}
-        if _Source.NONE in sources or not awaits.isdisjoint(self.wanted | self._awaited):
+        if waits is None or not awaits or not awaits.isdisjoint(self.wanted | self._awaited):
+            return
+        sources = {self._source(entry, wait, place) for wait in waits}
+        if _Source.NONE in sources:
             return
         self._awaited |= awaits
         self.wanted |= {name for name in lacks if not name.startswith(CLASS)}
-        behind = isinstance(said, Pass) and any(wait.behind for wait in waits or ())
-        self.backlog.locks.stand(entry.lane, entry.groups, entry.file, aside=bool(keeper) or behind)
+        self.backlog.locks.stand(entry.lane, entry.groups, entry.file)
         self._keep(entry, facts, lacks, self._of_children() if _Source.WAITS in sources else None)
 
     def settle(self) -> None:
@@ -99,7 +102,7 @@ class KeepingBack:
     def _keep(self, entry: Entry, facts: TypeFacts, lacks: set[str], needed: Set[str] | None) -> None:
         """Count as used what the task does not lack. needed: what those may need that others wait for."""
         for name, units in facts.uses.items():
-            if name not in lacks and name.startswith(_KEPT) and name not in (needed or ()):
+            if name not in lacks and name not in (needed or ()) and _is_scarce(name, facts):
                 self.used[name] += units
                 self.way.kept.setdefault(name, []).append((entry.file, units))
         if not needed:
@@ -128,22 +131,23 @@ class KeepingBack:
 
     def _source(self, entry: Entry, wait: Wait, place: Place) -> _Source:
         """Who has what a gate keeps from the task."""
-        if wait.behind and wait.behind not in self.backlog.locks.book.held:
-            return _Source.NONE  # it stands in line behind another one
-        holders = [one for one in self._active or () if self.backlog.holds(entry, wait.gate, one, self.now)]
+        if wait.behind:  # no active one, where that task stands in line itself
+            holders = [one for one in [self._active.get(wait.behind)] if one is not None]
+        else:
+            holders = [one for one in self._active.values() if self.backlog.holds(entry, wait.gate, one, self.now)]
+            mine = Standing(entry.name, entry.lane, entry.conditions)
+            if not holders and self.backlog.holds(entry, wait.gate, mine, self.now):
+                return _Source.ENDS  # the records of those that had it were not read yet
         later = {one.waits for one in holders if _place(one) > place}
-        if not holders and self.backlog.holds(
-            entry, wait.gate, Standing(entry.name, entry.lane, entry.conditions), self.now
-        ):
-            return _Source.ENDS  # the records of those that had it were not read yet
         return _Source.ENDS if False in later else _Source.WAITS if later else _Source.NONE
 
     def _gather(self) -> None:
         """Look at the active tasks, once a step, and only if it matters."""
-        if self._active is not None:
+        if self._gathered:
             return
-        self._active = [*self.way.ready(), *self.way.running()]
-        for one in self._active:
+        self._gathered = True
+        self._active = {key(one.task.id): one for one in (*self.way.ready(), *self.way.running())}
+        for one in self._active.values():
             for name in self.uses(one.lane) if not one.waits else ():
                 self._latest[name] = max(self._latest.get(name, _place(one)), _place(one))
 
@@ -162,12 +166,14 @@ def _place(one: Standing) -> Place:
 
 def _has_more(entry: Entry, facts: TypeFacts, lacks: set[str], *, gates: int) -> bool:
     """Whether the task needs anything else that others may take. gates: how many of its own hold it."""
-    scarce = (
-        name in facts.stock.capacity or (name.startswith(CLASS) and facts.stock.shares)
-        for name in facts.uses
-        if name not in lacks
-    )
-    return len(entry.groups) > gates or any(scarce)
+    return len(entry.groups) > gates or any(_is_scarce(name, facts) for name in facts.uses if name not in lacks)
+
+
+def _is_scarce(name: str, facts: TypeFacts) -> bool:
+    """Whether it may be kept: there is so much of it, and it is no turn to try something."""
+    if name.startswith(CLASS):
+        return facts.stock.shares is not None
+    return name in facts.stock.capacity and name.startswith(_COUNTED)
 
 
 def _lacks(said: Verdict, facts: TypeFacts) -> set[str] | None:
@@ -176,7 +182,7 @@ def _lacks(said: Verdict, facts: TypeFacts) -> set[str] | None:
         return set()
     if not isinstance(said, Wait) or said.gate not in (limit.GATE.name, bulkhead.GATE.name):
         return None
-    short = {name for name, units in facts.uses.items() if facts.stock.short_of({name: units}, (TYPE, LIMIT, RATE))}
+    short = {name for name, units in facts.uses.items() if facts.stock.short_of({name: units}, _COUNTED)}
     if short != facts.stock.lacking(facts.uses) or any(name.startswith(RATE) for name in short):
         return None  # it wants more than there is; or time brings it
     if not isinstance(bulkhead.judge("", facts), Pass):

@@ -121,8 +121,8 @@ class Locking:
             if keeper in self.book.held:
                 yield task_key, waiter.lane, keeper
 
-    def stand(self, lane: str, groups: Groups, file: str, *, aside: bool) -> None:
-        """Let a task stand in line, firmly, until the end of the next step. aside: its queue is set aside."""
+    def stand(self, lane: str, groups: Groups, file: str) -> None:
+        """Let a task stand in line, firmly, until the end of the next step."""
         task_key = key_in(file)
         for demand in _demands(groups):
             self.book.line.join(task_key, Waiter(turn_of(file), demand, lane))
@@ -130,7 +130,7 @@ class Locking:
             self._called.pop(task_key, None)
             self._firm.add(task_key)
             self.book.line.firm.add(task_key)
-            if not aside:
+            if not self._queues.keeper(file):
                 self._shown.add(task_key)
 
     def choose(self, file: str, now: float) -> None:
