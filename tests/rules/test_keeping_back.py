@@ -37,8 +37,8 @@ from spoold.rules.scheduling.yielding import Standing, Way
 SETTINGS = Settings.model_validate({"budgets": {"scarce": {"tokens": 10}, "wide": {"tokens": 10_000}}})
 # Tasks below others are more urgent than the streams, behind which they would wait for ever by right.
 STREAM, LATER, BELOW, URGENT = 5005, 5002, 5000, 4990
-# A task has its turn after so many ends of others; nearly all need fewer than a tenth.
-ENDS = 400
+# A task has its turn after so many ends of others; nearly all need fewer than a fifth.
+ENDS = 200
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def plays(seed: int) -> int:
     pool, streams = drawn(chance)
     things = [n for n in (*pool.capacity, "x", "y", "tokens") if n != "type:t"]
     urgent = needing(
-        chance, pool.capacity, pool.shares, chance.sample(things, chance.randint(2, len(things))), most=3
+        chance, pool.capacity, pool.shares, chance.sample(things, chance.randint(1, len(things))), most=3
     )
     rank = chance.choice([URGENT, URGENT, LATER, STREAM])  # younger ones of its rank do not pass it either
     came, ends, idle = Counter[int](), 0, 0

@@ -139,9 +139,9 @@ class UrgentClient(Client):
     def _rounds(self) -> None:
         draw = self._weather.draw
         for number in range(ROUNDS):
-            kinds = ["part" if draw("part", number, n) < draw("parts") else "plain" for n in range(PLAIN)]
+            kinds = ["part" if draw("part", number, n) < draw("parts") ** 0.5 else "plain" for n in range(PLAIN)]
             self._submit([self._plain(f"{kind}-{number}-{n}") for n, kind in enumerate(kinds)])
-            if draw("big", number) < draw("bigs"):
+            if draw("big", number) < draw("bigs") ** 0.5:
                 self._submit([self._plain(f"big-{number}") | {"priority": "high"}])
             for which, priorities in (("first", LOWS), ("second", HIGHS)):
                 kind = KINDS[int(draw("shares", which, number) * len(KINDS))]
@@ -170,10 +170,10 @@ class UrgentClient(Client):
 
 
 class UrgentPrograms(Programs):
-    """The tasks of streams take their time."""
+    """The tasks of streams take their time, and so do those that need a part of the cpus."""
 
     def _lasts_s(self, task: str, key: str) -> float:
-        if "-stream-" in task and shared_by(task) and not self._missed(task):
+        if ("-stream-" in task and shared_by(task) and not self._missed(task)) or cpus(task) == CPUS["part"]:
             return TAKES_S + MORE_S * self._weather.draw("takes", key)
         return super()._lasts_s(task, key)
 

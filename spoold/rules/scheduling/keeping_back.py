@@ -61,7 +61,7 @@ class KeepingBack:
         """The files of the tasks in line that are not asked about, since a holder keeps them back. facts: by lane."""
         for task_key, lane, keeper in self.backlog.locks.behind():
             entry = self.backlog.get(task_key)
-            if entry is not None and lane in facts and _has_more(entry, facts[lane], set(), gates=1):
+            if entry is not None and lane in facts and _has_more(entry, facts[lane], set()):
                 self._aside[entry.file] = entry, facts[lane], keeper
         return self._aside
 
@@ -77,7 +77,7 @@ class KeepingBack:
         set aside.
         """
         lacks = _lacks(said, facts)
-        if lacks is None or not entry.runnable or not _has_more(entry, facts, lacks, gates=not lacks):
+        if lacks is None or not entry.runnable or not _has_more(entry, facts, lacks):
             return
         place = rank, order_in(entry.file)
         if not all(self._comes(name, place, facts) for name in lacks):
@@ -164,9 +164,11 @@ def _place(one: Standing) -> Place:
     return one.task.rank, one.task.order
 
 
-def _has_more(entry: Entry, facts: TypeFacts, lacks: set[str], *, gates: int) -> bool:
-    """Whether the task needs anything else that others may take. gates: how many of its own hold it."""
-    return len(entry.groups) > gates or any(_is_scarce(name, facts) for name in facts.uses if name not in lacks)
+def _has_more(entry: Entry, facts: TypeFacts, lacks: set[str]) -> bool:
+    """Whether the task needs anything else that others may take; what it lacks of budgets they may, too."""
+    if any(lacks or name != locks.NAME for name, _ in entry.groups):
+        return True
+    return any(_is_scarce(name, facts) for name in facts.uses if name not in lacks)
 
 
 def _is_scarce(name: str, facts: TypeFacts) -> bool:
