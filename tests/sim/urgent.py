@@ -184,7 +184,7 @@ class UrgentLaws(Laws):
     steps: when this leader published snapshots, each at the end of a step. first: the most urgent of the ready tasks
     that need cpus, and since when; taken: when each claim was made that is still there, by its node and key; beats:
     how often each node has beaten since then. turn: by key, since when nobody has moved who comes before a waiting
-    task and shares something with it; passed: who has passed it since then.
+    task and shares something with it; passed: who has passed it since then. full_at: when the share was last full.
     """
 
     waits_since: dict[str, tuple[TaskName, float]] = field(default_factory=dict)
@@ -194,6 +194,7 @@ class UrgentLaws(Laws):
     first: tuple[TaskName | None, float] = (None, 0.0)
     taken: dict[tuple[str, str], float] = field(default_factory=dict)
     beats: Counter[str] = field(default_factory=Counter)
+    full_at: float = 0.0
     turn: dict[str, float] = field(default_factory=dict)
     passed: dict[str, list[str]] = field(default_factory=dict)
 
@@ -207,6 +208,8 @@ class UrgentLaws(Laws):
             self.passed.clear()
         if target == "status":
             self.steps = [*self.steps[-STEPS:], now]
+        if self.server.full:
+            self.full_at = now
         if target == "heartbeats":
             self.beats[dst.partition("/")[2].partition(".")[0]] += 1
         for path in (src, dst):
@@ -306,9 +309,10 @@ class UrgentLaws(Laws):
 
     def _takes_what_is_kept(self, started: TaskName, node: str, now: float) -> None:
         """A worker knows what is ready within a while: it has beaten twice since, so that this step, which may have
-        been frozen, began later. One that could not run an attempt leaves that task alone.
+        been frozen, began later. One that could not run an attempt leaves that task alone; and none looks at ready/
+        while a full share takes no result.
         """
-        first, since = self.first
+        first, since = self.first[0], max(self.first[1], self.full_at)
         if first is None or first.rank >= started.rank or first.attempt > 1 or not cpus(started.id):
             return
         if self.beats[node] < BEATS:
