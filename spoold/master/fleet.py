@@ -16,15 +16,19 @@ from spoold.rules.gates.worker import NAME
 from spoold.rules.scheduling.matching import unfit
 from spoold.store.journal import Journal
 
+# A task that has waited for others for so long (s) keeps nobody waiting but those that want what it holds.
+LONG_S = 60.0
+
 
 class Fleet:
     """What the workers that are awake can run. Before the first report nothing is known, and no lane is unserved.
 
-    parents: keys of the tasks that run and wait for tasks below them; asleep: the workers that said so.
+    parents: keys of the tasks that run and wait for others, their slots lent, each since when (monotonic, s) that was
+    first heard; asleep: the workers that said that they sleep.
     """
 
     def __init__(self) -> None:
-        self.parents: frozenset[str] = frozenset()
+        self.parents: dict[str, float] = {}
         self.asleep: frozenset[str] = frozenset()
         self._able: list[Capabilities] = []
         self._unserved: dict[str, bool] = {}
@@ -46,10 +50,15 @@ class Fleet:
             self._unserved.clear()
         return changed
 
-    def hear(self, workers: list[Heartbeat]) -> None:
-        """Note which tasks wait for others, and which workers sleep, as their heartbeats say."""
-        self.parents = frozenset(key(run.id) for worker in workers for run in worker.running if run.lent)
+    def hear(self, workers: list[Heartbeat], now: float) -> None:
+        """Note which tasks wait for others, and which workers sleep, as their heartbeats say. now: monotonic, s."""
+        waiting = {key(run.id) for worker in workers for run in worker.running if run.lent}
+        self.parents = {task_key: self.parents.get(task_key, now) for task_key in waiting}
         self.asleep = frozenset(worker.node for worker in workers if worker.status == ASLEEP)
+
+    def idle(self, now: float) -> frozenset[str]:
+        """Those that have waited for others for long."""
+        return frozenset(task_key for task_key, since in self.parents.items() if now >= since + LONG_S)
 
     def unserved(self, lane: str) -> bool:
         """Whether workers are awake, and none of them can run a task of this lane. While none is awake no task waits

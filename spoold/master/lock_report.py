@@ -14,6 +14,7 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import State
 from spoold.protocol.name_parts import key_in
 from spoold.protocol.names import key, parse_task
+from spoold.rules.locks.seen import LONG
 
 SHOWN = 200
 
@@ -54,7 +55,7 @@ def _holder(desk: Desk, holder: str, beats: Mapping[str, Heartbeat]) -> dict[str
             since = next((run.since for run in runs if (key(run.id), run.attempt) == (holder, name.attempt)), "")
             row |= {"worker": worker, "since": since}
         if holder in book.parents:
-            row["waits"] = True
+            row["waits"] = LONG if holder in book.idle else "now"
     return row
 
 

@@ -229,11 +229,13 @@ def _standing(desk: Desk) -> Iterator[Standing]:
 
 
 def _running(desk: Desk) -> Iterator[Standing]:
-    """Yield the claimed tasks whose workers are awake."""
+    """Yield the claimed tasks."""
+    idle = desk.fleet.idle(desk.step.now.monotonic)
     for node, tasks in desk.view.claimed.items():
-        for task in tasks.values() if node not in desk.fleet.asleep else ():
+        for task in tasks.values():
             lane, conditions = desk.learned.lanes.get(key(task.id), ""), desk.learned.conditions(key(task.id))
-            yield Standing(task, lane, conditions, key(task.id) in desk.fleet.parents)
+            waits = key(task.id) in desk.fleet.parents
+            yield Standing(task, lane, conditions, waits, key(task.id) in idle or node in desk.fleet.asleep)
 
 
 def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> bool:

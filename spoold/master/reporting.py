@@ -270,8 +270,9 @@ class Reporting:
         """Return the workers that may take something new, and let the gates know of them."""
         awake = outlook.awake([beat for beat in workers if beat.node not in dead])
         desk.usage.see_slots(sum(worker.slots for worker in awake))
-        desk.fleet.hear(workers)
-        if desk.backlog.locks.see_parents(desk.fleet.parents):
+        now = desk.step.now.monotonic
+        desk.fleet.hear(workers, now)
+        if desk.backlog.locks.see_parents(desk.fleet.parents.keys(), desk.fleet.idle(now)):
             desk.step.change()  # what stands behind others in line is judged anew
         if desk.fleet.see(awake):
             desk.step.change()  # what waits for a worker is judged anew

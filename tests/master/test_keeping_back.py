@@ -153,3 +153,23 @@ def test_a_task_below_a_waiting_one_passes_who_waits_for_that() -> None:
     loans.lend("above.1")
     picture(made)
     assert [made.state(task) for task in ("reads", "costs", "urgent", "dear")] == ["claimed"] * 2 + ["waiting"] * 2
+
+
+def test_once_a_task_has_waited_for_long_nobody_waits_for_who_waits_for_it() -> None:
+    loans = FakeLoans()
+    made = cluster(loans=loans)
+    submit(made, "above", **LOCKED)
+    submit(made, "urgent", 20, **ONE, locks={"write": ["x/**"]})
+    submit(made, "uses", -5, **ONE)
+    submit(made, "locks", -5, locks={"write": ["x/b"]})
+    loans.lend("above.1")
+    picture(made)
+    assert [made.state(task) for task in ("uses", "locks")] == ["waiting", "waiting"]
+    for _ in range(10):
+        picture(made)
+    said = picture(made)
+    assert [made.state(task) for task in ("uses", "locks")] == ["claimed", "claimed"], (
+        "above may wait for one of them"
+    )
+    assert [row.get("waits") for row in said.gates["locks"]["holders"] if row["key"] == "above"] == ["long"]
+    assert made.state("urgent") == "waiting"

@@ -34,11 +34,15 @@ from spoold.rules.scheduling.shares import Shares
 from spoold.rules.scheduling.spending import Asked
 from spoold.rules.scheduling.yielding import Standing, Way
 
-SETTINGS = Settings.model_validate({"budgets": {"scarce": {"tokens": 10}, "wide": {"tokens": 10_000}}})
+SETTINGS = Settings.model_validate(
+    {"budgets": {"scarce": {"tokens": 10}, "wide": {"tokens": 10_000}, "strict": {"tokens": 1, "over": "fail"}}}
+)
 # Tasks below others are more urgent than the streams, behind which they would wait for ever by right.
-STREAM, LATER, BELOW, URGENT = 5005, 5002, 5000, 4990
+STREAM, BELOW, LATER, URGENT = 5005, 5003, 5002, 4990
 # A task has its turn after so many ends of others; nearly all need fewer than a fifth.
 ENDS = 200
+# A task that waits for another one for so many steps has waited for long.
+LONG_S = 40
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Pool:
     ready: dict[str, Standing] = field(default_factory=dict)
     running: dict[str, Standing] = field(default_factory=dict)
     waits: dict[str, str] = field(default_factory=dict)
+    waited: dict[str, float] = field(default_factory=dict)
     budget: Book = field(default_factory=Book)
     unread: list[Asked] = field(default_factory=list)
 
@@ -114,7 +119,7 @@ class Pool:
             {k: demand for k, one in active.items() if isinstance(demand := one.conditions.asks("locks"), Demand)}
         )
         locks.see_ready(self.ready.__contains__)
-        locks.see_parents(frozenset(self.waits))
+        locks.see_parents(self.waits.keys(), self.idle())
         self.gather()
         self.backlog.tick(self.now)
         stock = Stock(self.capacity, used, shares=self.shares)
@@ -123,7 +128,10 @@ class Pool:
         locks.pass_over(
             {lane for lane in locks.book.line.lanes() if not isinstance(judge_type("", facts[lane]), Pass)}
         )
-        way = Way(self.ready.values, lambda: [replace(one, waits=k in self.waits) for k, one in self.running.items()])
+        way = Way(
+            self.ready.values,
+            lambda: [replace(one, waits=k in self.waits, idle=k in self.idle()) for k, one in self.running.items()],
+        )
         views = {
             lane: LaneView(kind_in(lane), tuple(o.task.rank for o in self.ready.values() if o.lane == lane))
             for lane in self.backlog.lanes()
@@ -148,6 +156,10 @@ class Pool:
         assert sum(self.needs[k].tokens for k in active) <= 10
         demands = [d for one in active.values() if isinstance(d := one.conditions.asks("locks"), Demand)]
         assert not any(one.clash(other) for one, other in itertools.combinations(demands, 2))
+
+    def idle(self) -> frozenset[str]:
+        """Those that have waited for long."""
+        return frozenset(task_key for task_key in self.waits if self.now.monotonic > self.waited[task_key] + LONG_S)
 
     def end(self, task_key: str) -> None:
         """A task ends, and with it the one above that waits for it."""
@@ -197,7 +209,7 @@ def plays(seed: int) -> int:
         chance, pool.capacity, pool.shares, chance.sample(things, chance.randint(1, len(things))), most=3
     )
     rank = chance.choice([URGENT, URGENT, LATER, STREAM])  # younger ones of its rank do not pass it either
-    came, ends, idle = Counter[int](), 0, 0
+    came, ends, idle, strangers = Counter[int](), 0, 0, set[str]()
     while ends < 10 + ENDS:
         open_ids = [e.name.id for _, e in pool.backlog.items()]
         for number, needs in enumerate(streams):
@@ -214,12 +226,16 @@ def plays(seed: int) -> int:
             pool.running[task_key] = pool.ready.pop(task_key)
         able = [k for k in pool.running if k not in pool.waits]
         idle = 0 if able or pool.ready or chosen else idle + 1
-        assert idle < 5, f"nothing runs, and {open_ids} wait"
+        patience = LONG_S if any(pool.waits[k] in strangers for k in pool.waits) else 0
+        assert idle < patience + 5, f"nothing runs, and {open_ids} wait"
         if able and chance.random() < 0.7:
             task_key = chance.choice(able)
-            if chance.random() < 0.15 and (below := below_of(pool, task_key, chance)) is not None:
-                pool.waits[task_key] = f"below-{task_key}"
-                pool.add(f"below-{task_key}", below, BELOW, child=True)
+            if chance.random() < 0.15 and rank < BELOW and (below := below_of(pool, task_key, chance)) is not None:
+                pool.waits[task_key], pool.waited[task_key] = f"below-{task_key}", pool.now.monotonic
+                stranger = chance.random() < 0.3  # a task may wait for one that it did not submit
+                below = replace(below, tokens=0) if stranger else below
+                strangers |= {pool.waits[task_key]} if stranger else set()
+                pool.add(f"below-{task_key}", below, BELOW, child=not stranger)
             else:
                 pool.end(task_key)
                 ends += 1
@@ -233,7 +249,8 @@ def below_of(pool: Pool, task_key: str, chance: random.Random) -> Needs | None:
     above = pool.needs[task_key]
     room = 10 - sum(pool.needs[k].tokens for k in pool.waits) - above.tokens
     tokens = chance.randint(1, min(2, room)) if above.tokens and room > 0 else 0
-    return Needs(chance.choice("tu"), above.uses, (), above.read if chance.random() < 0.5 else (), tokens)
+    uses = chance.choice([above.uses, tuple((name, 1) for name in pool.capacity if name.startswith("limit:"))])
+    return Needs(chance.choice("tu"), uses, (), above.read if chance.random() < 0.5 else (), tokens)
 
 
 @pytest.mark.parametrize("first", range(0, 600, 20))
@@ -246,18 +263,25 @@ def test_an_urgent_task_has_its_turn_whatever_it_needs_together(first: int) -> N
     ("of", "name", "instead"),
     [
         (KeepingBack, "weigh", lambda *_: None),
-        (LockBook, "_waits_for_parent", lambda *_: False),
+        (LockBook, "_waits_for", lambda *_: False),
         (Purse, "group", lambda self, kind, asked, *, child=False: tuple(self.accounts(kind, asked)) or None),
         (KeepingBack, "_of_children", lambda _: set()),
+        (Pool, "idle", lambda _: frozenset()),
     ],
-    ids=["nothing is kept", "children wait in line", "children wait for a budget", "nothing is left to children"],
+    ids=[
+        "nothing is kept",
+        "children in line",
+        "children at a budget",
+        "nothing for children",
+        "nothing for strangers",
+    ],
 )
 def test_each_part_of_it_is_needed(
     monkeypatch: pytest.MonkeyPatch, of: type, name: str, instead: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(of, name, instead)
     with pytest.raises(AssertionError, match=r"waits for ever|nothing runs"):
-        deque(map(plays, range(400)), maxlen=0)
+        deque(map(plays, range(480)), maxlen=0)
 
 
 def seen(capacity: dict[str, Capacity], kept: dict[str, KeptUnits]) -> TypeFacts:
@@ -284,10 +308,43 @@ def test_the_gates_say_for_whom_something_is_kept() -> None:
     assert shared.reason.endswith("1 of it is kept")
 
 
-def test_nothing_is_kept_for_what_uses_more_than_there_is_or_waits_for_a_rate() -> None:
+def two_limits() -> Pool:
+    """A pool in which a task of a stream runs, and uses b."""
     pool = Pool({"limit:a": Capacity(1, "limit a", ""), "limit:b": Capacity(1, "limit b", "")}, None)
     pool.add("low", Needs(uses=(("limit:b", 1),)), STREAM)
-    pool.step()
+    start(pool)
+    return pool
+
+
+def start(pool: Pool) -> list[str]:
+    """A step; whatever is ready then runs."""
+    chosen = pool.step()
+    pool.running |= pool.ready
+    pool.ready.clear()
+    return chosen
+
+
+def test_nothing_is_kept_for_what_uses_more_than_there_is() -> None:
+    pool = two_limits()
     pool.add("much", Needs(uses=(("limit:a", 1), ("limit:b", 2))), URGENT)
     pool.add("later", Needs(uses=(("limit:a", 1),)), STREAM)
     assert pool.step() == ["later"]
+
+
+def test_nothing_is_kept_for_what_a_budget_refuses_for_good() -> None:
+    pool = two_limits()
+    pool.add("dear", Needs(uses=(("limit:a", 1), ("limit:b", 1)), tokens=2, budgets=("strict",)), URGENT)
+    pool.add("later", Needs(uses=(("limit:a", 1),)), STREAM)
+    assert pool.step() == ["later"]
+
+
+def test_who_waits_for_an_earlier_one_as_well_keeps_its_place_in_line_no_more() -> None:
+    pool = two_limits()
+    pool.add("holds", Needs(write=("x/1",)), STREAM)
+    start(pool)
+    pool.add("urgent", Needs(uses=(("limit:a", 1),), write=("x/**",)), URGENT)
+    pool.add("behind", Needs(write=("x/2",)), STREAM)
+    assert start(pool) == []
+    pool.add("first", Needs(uses=(("limit:a", 1),)), URGENT - 1)
+    assert start(pool) == ["first"]
+    assert start(pool) == ["behind"]

@@ -497,6 +497,25 @@ def test_a_more_urgent_task_with_the_same_locks_is_asked_for_again(asked: list[s
     assert leader.step() == ["w"]
 
 
+def test_who_takes_the_place_of_a_task_that_went_stands_in_line() -> None:
+    leader = Leader()
+    leader.add("hog", read="x/a", micros=1)
+    leader.step()
+    leader.add("first", "x/**", micros=10)
+    leader.add("reader", read="x/b", micros=20)
+    assert leader.step() == [], "it stands behind the first"
+    leader.backlog.remove(key("first"))
+    leader.add("second", "x/**", micros=11)
+    assert leader.step() == []
+    leader.add("late", read="x/c", micros=30)
+    assert leader.step() == [], "both stand behind the second"
+    leader.add("first", "x/**", micros=10)
+    leader.end("hog")
+    assert leader.step() == ["first"], "which was held for a while"
+    leader.end("first")
+    assert leader.step() == ["second"]
+
+
 def test_a_queue_in_no_line_that_is_set_aside_is_looked_at_for_a_more_urgent_head() -> None:
     queues = Queues(lambda file, lane, groups: True)
     first, second, urgent = (

@@ -2,7 +2,8 @@
 
 Law: a holder whose demand is not known holds everything. Nobody keeps himself back. A task is kept back by holders,
 and by those before it in line: so a writer among endless readers comes to its turn. But none in line that waits for a
-holder which waits for tasks below it keeps such a task back, or both would wait for ever.
+holder which waits for others keeps a task below others back; and once that one has waited for long, it keeps nobody
+back. Else all of them might wait for ever.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Book:
     """The holders by key, each with its demand, None if that is not known; and the line of those that wait.
 
     reserved: the reservations among the holders, by their keys, which begin with +. told: words on a holder. parents:
-    keys of tasks that run and wait for others below them.
+    keys of tasks that run and wait for others; idle: those of them that have waited for long.
     """
 
     def __init__(self) -> None:
@@ -54,6 +55,7 @@ class Book:
         self.reserved: dict[str, Reserved] = {}
         self.told: dict[str, str] = {}
         self.parents: Set[str] = frozenset()
+        self.idle: Set[str] = frozenset()
         self._let_go: set[str] = set()
 
     def begin(self, held: Mapping[str, Demand | None]) -> set[str]:
@@ -113,13 +115,13 @@ class Book:
             return keeper
         for other, waiter in self.line.before(turn):
             found = demand.clash(waiter.demand) if other != key else None
-            if found is not None and not (demand.child and self._waits_for_parent(waiter.demand)):
+            if found is not None and not self._waits_for(self.parents if demand.child else self.idle, waiter.demand):
                 return Keeper(other, *found, holds=False)
         return None
 
-    def _waits_for_parent(self, demand: Demand) -> bool:
-        """Whether a task that waits for others below it holds some of this."""
-        found = (self.held.get(task_key) for task_key in self.parents)
+    def _waits_for(self, holders: Set[str], demand: Demand) -> bool:
+        """Whether one of these holds some of this."""
+        found = (self.held.get(task_key) for task_key in holders)
         return any(held is not None and held.clash(demand) is not None for held in found)
 
 

@@ -13,6 +13,9 @@ from spoold.rules.locks.book import Book
 from spoold.rules.locks.demand import Demand
 from spoold.rules.locks.turns import Waiter, turn_of
 
+# What a snapshot says of a holder that has waited for others for long.
+LONG = "long"
+
 
 def book_seen(gates: Mapping[str, Any]) -> Book | None:
     """The book of a snapshot's `gates`; None if it says nothing of locks."""
@@ -24,8 +27,8 @@ def book_seen(gates: Mapping[str, Any]) -> Book | None:
         if isinstance(holder := row.get("key"), str):
             book.held[holder] = _demand(row) if row.get("known") else None
             book.told[holder] = told(row)
-            if row.get("waits"):
-                book.parents |= {holder}
+            book.parents |= {holder} if row.get("waits") else frozenset()
+            book.idle |= {holder} if row.get("waits") == LONG else frozenset()
     for row in _rows(seen, "waiters"):
         file = row.get("file")
         if isinstance(file, str) and is_task(file) and (demand := _demand(row)):

@@ -6,8 +6,9 @@ it reserves of budgets, its place in the line for locks.
 
 Law: no task waits without end behind less urgent ones, or behind younger ones of its rank, for things that it needs
 together. Something is kept only while all that the task lacks is held by active tasks that come later than it. So
-nothing lies idle for a task that waits for time, for people or for its turn. Of what a task holds that itself waits
-for others, no more is kept than those do not need: so no two tasks wait for each other.
+nothing lies idle for a task that waits for time, for people or for its turn. Where those tasks wait for others
+themselves, nothing is kept that tasks below others need; and nothing at all once they have waited for long, since
+nobody knows for whom. So no two tasks wait for each other for ever.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class KeepingBack:
             mine = Standing(entry.name, entry.lane, entry.conditions)
             if not holders and self.backlog.holds(entry, wait.gate, mine, self.now):
                 return _Source.ENDS  # the records of those that had it were not read yet
-        later = {one.waits for one in holders if _place(one) > place}
+        later = {one.waits for one in holders if _place(one) > place and not one.idle}
         return _Source.ENDS if False in later else _Source.WAITS if later else _Source.NONE
 
     def _gather(self) -> None:
@@ -148,7 +149,7 @@ class KeepingBack:
         self._gathered = True
         self._active = {key(one.task.id): one for one in (*self.way.ready(), *self.way.running())}
         for one in self._active.values():
-            for name in self.uses(one.lane) if not one.waits else ():
+            for name in self.uses(one.lane) if not one.waits and not one.idle else ():
                 self._latest[name] = max(self._latest.get(name, _place(one)), _place(one))
 
 

@@ -102,11 +102,12 @@ class Locking:
             if waiter is not None and waiter.lane in new and not firm:
                 self._call(keeper)
 
-    def see_parents(self, parents: Set[str]) -> bool:
-        """Take these for the tasks that wait for others below them; whether one of them holds locks, and did not wait
-        before. Then all that stand behind others in line are asked about: they may be among those others.
+    def see_parents(self, parents: Set[str], idle: Set[str]) -> bool:
+        """Take these for the tasks that wait for others, and that have done so for long. Returns whether one of them
+        holds locks, and did not before: all that stand behind others in line are asked about then, and may pass them.
         """
-        new, self.book.parents = parents - self.book.parents, parents
+        new = (parents - self.book.parents) | (idle - self.book.idle)
+        self.book.parents, self.book.idle = frozenset(parents), idle
         if new.isdisjoint(self.book.held):
             return False
         for keeper in self._queues.keepers():
@@ -161,11 +162,15 @@ class Locking:
         return () if self._aside < SET_ASIDE else (wait.gate,)
 
     def leave(self, task_key: str) -> None:
-        """Note that a task stands in line no more: the next step asks about those behind it."""
+        """Note that a task stands in line no more: the next step asks about those behind it, and about the one that
+        is in front of its queue now.
+        """
         self._called.pop(task_key, None)
         self._shown.discard(task_key)
-        if self.book.line.leave(task_key):
+        waiter = self.book.line.get(task_key)
+        if waiter is not None and self.book.line.leave(task_key):
             self._gone[task_key] = None
+            self._queues.without(waiter.turn[1])
 
     def settle(self) -> None:
         """End a step: a task that was called, and not asked about for want of room, stands in line no more. The same

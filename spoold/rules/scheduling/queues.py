@@ -132,7 +132,7 @@ class Queues:
         self._numbers = itertools.count()
         # The queues that are set aside, each with the one that keeps it back and the one in front at that time.
         self._aside: dict[Queue, tuple[str, str]] = {}
-        self._heads: dict[str, str] = {}
+        self._heads: dict[str, Queue] = {}
         self._behind: dict[str, dict[Queue, None]] = {}
         self._passed: list[Queue] = []
 
@@ -179,7 +179,7 @@ class Queues:
         """Look at this queue, whose head this file is, no more until `free` of its keeper."""
         queue = (lane, groups)
         self._aside[queue] = (keeper, file)
-        self._heads[file] = keeper
+        self._heads[file] = queue
         self._behind.setdefault(keeper, {})[queue] = None
 
     def free(self, keeper: str) -> list[str]:
@@ -202,7 +202,13 @@ class Queues:
 
     def keeper(self, file: str) -> str:
         """The keeper of the queue that is set aside with this file in front; '' for none."""
-        return self._heads.get(file, "")
+        queue = self._heads.get(file)
+        return self._aside[queue][0] if queue is not None else ""
+
+    def without(self, file: str) -> None:
+        """Look again at the queue that was set aside with this file in front, and now has another one there."""
+        if (queue := self._heads.get(file)) is not None:
+            self._call(queue)
 
     def passed(self) -> Iterator[tuple[str, Queue]]:
         """The queues that were passed over since the last `restore`, each with the file in front."""

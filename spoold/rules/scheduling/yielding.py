@@ -19,19 +19,22 @@ from spoold.rules.gates.verdicts import Pass, Verdict, Wait
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A task in ready/, or one that runs. conditions: what it says of budgets and locks."""
+    """A task in ready/, or one that runs. conditions: what it says of budgets and locks. waits: for other tasks, its
+    slot lent; idle: it has done so for long, or its machine sleeps.
+    """
 
     task: TaskName
     lane: str
     conditions: Conditions = NO_CONDITIONS
     waits: bool = False
+    idle: bool = False
 
 
 @dataclass(slots=True)
 class Way:
     """Who makes way for whom in one step. ready: asked only if a waiting task finds too little of something left.
 
-    running: the claimed tasks that do not wait for others, asked only if a waiting task has a part of what it needs.
+    running: the claimed tasks, asked only if a waiting task has a part of what it needs.
     made: those that make way, by the file of the task that goes. kept: by resource, for which waiting tasks units are
     kept back, by file, with their number, the most urgent first.
     """
