@@ -66,9 +66,12 @@ def why(made: Cluster, task_id: str) -> Explanation:
     return explain(reader(made), made.nodes["m1"].host, made.clock, task_id, sleep=made.clock.advance)
 
 
-ONE, OTHER, BOTH = {"uses": ["a"]}, {"uses": ["b"]}, {"uses": ["a", "b"]}
-LOCKED = {"locks": {"write": ["x/a"]}}
-DEAR = {"budgets": ["purse"], "budget": {"cost_usd": 9}}
+Fields = dict[str, Any]
+ONE: Fields = {"uses": ["a"]}
+OTHER: Fields = {"uses": ["b"]}
+BOTH: Fields = {"uses": ["a", "b"]}
+LOCKED: Fields = {"locks": {"write": ["x/a"]}}
+DEAR: Fields = {"budgets": ["purse"], "budget": {"cost_usd": 9}}
 
 
 @pytest.mark.parametrize(
