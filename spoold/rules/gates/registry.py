@@ -152,6 +152,11 @@ def typed(gathered: Mapping[str, Any]) -> frozenset[str]:
     return frozenset().union(*named)
 
 
+def books(name: str) -> bool:
+    """Whether the gate of this name counts the tasks that go to ready/."""
+    return any(gate.name == name and gate.book is not None for gate in TASK_GATES)
+
+
 def book(groups: Groups, conditions: Conditions, facts: Facts) -> None:
     """Have the gates count that a task of these groups goes to ready/."""
     names = {name for name, _ in groups}

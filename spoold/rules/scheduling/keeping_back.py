@@ -23,7 +23,7 @@ from spoold.protocol.name_parts import order_in
 from spoold.protocol.names import key
 from spoold.rules.gates import bulkhead, limit, locks
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.gates.registry import judge_type
+from spoold.rules.gates.registry import books, judge_type
 from spoold.rules.gates.verdicts import Pass, Verdict, Wait
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
@@ -167,7 +167,7 @@ def _place(one: Standing) -> Place:
 
 def _has_more(entry: Entry, facts: TypeFacts, lacks: set[str]) -> bool:
     """Whether the task needs anything else that others may take; what it lacks of budgets they may, too."""
-    if any(lacks or name != locks.NAME for name, _ in entry.groups):
+    if any(lacks or (name != locks.NAME and books(name)) for name, _ in entry.groups):
         return True
     return any(_is_scarce(name, facts) for name in facts.uses if name not in lacks)
 
