@@ -146,16 +146,16 @@ def test_a_task_below_a_waiting_one_passes_who_waits_for_that() -> None:
     loans = FakeLoans()
     made = cluster(loans=loans)
     submit(made, "above", locks={"read": ["x/a"]}, budgets=["purse"], budget={"cost_usd": 5})
-    submit(made, "urgent", 20, **LOCKED)
-    submit(made, "dear", 20, **DEAR)
+    submit(made, "Urgent", 20, **LOCKED)
+    submit(made, "Dear", 20, **DEAR)
     below: dict[str, Any] = {"parent": "above", "depth": 1, "priority": -5}
     submit(made, "reads", locks={"read": ["x/**"]}, **below)
     submit(made, "costs", budgets=["purse"], budget={"cost_usd": 3}, **below)
     assert made.state("reads") == "waiting", "nobody waits for it yet"
-    assert "waited for longer by task urgent" in why(made, "reads").verdict
+    assert "waited for longer by task Urgent" in why(made, "reads").verdict
     loans.lend("above.1")
     picture(made)
-    assert [made.state(task) for task in ("reads", "costs", "urgent", "dear")] == ["claimed"] * 2 + ["waiting"] * 2
+    assert [made.state(task) for task in ("reads", "costs", "Urgent", "Dear")] == ["claimed"] * 2 + ["waiting"] * 2
 
 
 def test_once_a_task_has_waited_for_long_nobody_waits_for_who_waits_for_it() -> None:

@@ -7,6 +7,7 @@ waits for holders that conflict with it, and for those before it in line that do
 from __future__ import annotations
 
 from spoold.protocol.amount import amount
+from spoold.protocol.names import parse_task
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known
 from spoold.rules.gates.gate import TaskGate, Wake
@@ -35,7 +36,9 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
 def told(demand: Demand, keeper: Keeper, book: Book) -> str:
     """In words: for which lock a task waits, and who keeps it back."""
     kind = "write" if keeper.mine in demand.write else "read"
-    who = book.told.get(keeper.key, f"task {keeper.key}")
+    waiter = book.line.get(keeper.key)
+    name = None if waiter is None else parse_task(waiter.turn[1])
+    who = book.told.get(keeper.key, f"task {keeper.key if name is None else name.id}")
     waits = f"it waits for the lock {kind} {keeper.mine}"
     if not keeper.theirs:
         return f"{waits}; {who} may hold it: its file was not read yet"
