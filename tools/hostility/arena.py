@@ -35,7 +35,7 @@ from tools.hostility.deeds import Plan, command, plan
 
 BEATS_APART_S = 5.0
 # How long (s) hostile tasks may take to end, beyond their timeout, and what they left to go.
-PATIENCE_S, TIMEOUT_S, LARGE_TIMEOUT_S = 90.0, 20, 300
+PATIENCE_S, TIMEOUT_S, LARGE_TIMEOUT_S = 90.0, 60, 300
 SLOTS, NEIGHBOURS = 8, 2
 SETTINGS = """
 [heartbeat]
