@@ -516,6 +516,20 @@ def test_who_takes_the_place_of_a_task_that_went_stands_in_line() -> None:
     assert leader.step() == ["second"]
 
 
+def test_a_queue_in_line_takes_a_file_once_and_one_that_is_gone_is_forgotten() -> None:
+    there = {"a", "b"}
+    queues = Queues(lambda file, lane, groups: file in there, lambda groups: True)
+    for file in ("a", "a", "b", "b"):
+        queues.push("t", (), file)
+    assert [queues.take("t"), queues.take("t"), queues.take("t")] == ["a", "b", None]
+    queues.push("t", (), "a")
+    queues.set_aside("t", (), "a", "holder")
+    assert list(queues.aside()) == [("a", "holder", 1)]
+    there.clear()
+    assert list(queues.aside()) == []
+    assert queues.free("holder") == [], "its queue is gone, too"
+
+
 def test_a_queue_in_no_line_that_is_set_aside_is_looked_at_for_a_more_urgent_head() -> None:
     queues = Queues(lambda file, lane, groups: True)
     first, second, urgent = (
