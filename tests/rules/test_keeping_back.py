@@ -308,6 +308,13 @@ def test_the_gates_say_for_whom_something_is_kept() -> None:
     assert shared.reason.endswith("1 of it is kept")
 
 
+def test_tasks_below_others_are_few_queues_at_a_budget_whatever_they_ask_for() -> None:
+    purse = Purse(SETTINGS, Book(), 0.0)
+    asked = [Asked(("scarce",), own=(("tokens", 3**n % 10**15),)) for n in range(5000)]
+    assert len({purse.group("t", one, child=True) for one in asked}) <= 50
+    assert purse.group("t", asked[1], child=True) != purse.group("t", asked[9], child=True)
+
+
 def two_limits() -> Pool:
     """A pool in which a task of a stream runs, and uses b."""
     pool = Pool({"limit:a": Capacity(1, "limit a", ""), "limit:b": Capacity(1, "limit b", "")}, None)

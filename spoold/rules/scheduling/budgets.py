@@ -70,17 +70,17 @@ class Purse:
     def group(self, kind: str, asked: Asked, *, child: bool = False) -> Hashable | None:
         """The key of the tasks that wait for the same accounts; None for a task that draws on none.
 
-        child: a task below another one stands behind those alone that want as much: who waits for what the task
-        above it has reserved would keep it back for ever.
+        child: a task below another one stands behind those alone that want about as much, within a factor of two: who
+        waits for what the task above it has reserved would keep it back for ever. So there are few keys, whatever
+        tasks ask for.
         """
         accounts = accounts_of(self.settings, kind, asked, "")
         if not accounts:
             return None
-        if child:
-            return tuple(accounts), kind, asked.own, child
+        found: Hashable = tuple(accounts)
         if any(self.settings.budgets[name].unknown == "refuse" for name, _ in accounts):
-            return tuple(accounts), kind, tuple(name for name, _ in asked.own)  # one may be known, another not
-        return tuple(accounts)
+            found = found, kind, tuple(name for name, _ in asked.own)  # one may be known, another not
+        return (found, max((amount.bit_length() for _, amount in asked.own), default=0)) if child else found
 
     def reserve(self, kind: str, asked: Asked) -> None:
         """Count one more attempt that may run."""
