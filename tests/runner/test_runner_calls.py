@@ -26,7 +26,7 @@ def pid(): return os.getpid()
 def where(): return [os.getcwd(), os.environ.get("COLOUR"), os.environ.get("SPOOL_TASK_ID")]
 def read(): return sys.stdin.read()
 def say(what):
-    print(what)
+    print(what + "\\n", end="")  # in one piece, as the next one is
     sys.stderr.write(what + "\\n")  # at once, as nothing orders the pieces of two streams
     subprocess.run(["echo", what])
 def fail(): raise ValueError("no such luck")
