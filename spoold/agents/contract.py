@@ -12,11 +12,10 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from typing import Any
 
 from spoold.agents.profiles import REDACT, VARIABLE, Profile, read_back
-from spoold.agents.workspace.config import repository
+from spoold.agents.workspace import addresses
 from spoold.pictures.traces.told import FIELD
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
@@ -132,13 +131,14 @@ def allowed_model(profile: Profile, wanted: str) -> bool:
     return wanted == profile.model or any(one in ("*", wanted) for one in profile.allow_models)
 
 
-def allowed_repository(profile: Profile, wanted: str) -> bool:
-    """Whether a task may choose this repository: that of the profile, or one that its patterns fit."""
+def refused_repository(profile: Profile, wanted: str, place: str) -> str | None:
+    """Return why a task may not choose this repository; None where it is that of the profile, or where its patterns
+    fit. place: that of the profile. Errors: WrongValue for an address that is none."""
     own = profile.workspace.get("repo")
-    with suppress(WrongValue):
-        if own and repository(wanted) == repository(own):
-            return True
-    return any(fnmatchcase(wanted, one) for one in profile.allow_repos)
+    if (own and addresses.is_own(wanted, own)) or any(addresses.fits(wanted, one) for one in profile.allow_repos):
+        return None
+    line = f'allow_repos = ["{addresses.repository(wanted)}"]'
+    return f"a task may not choose this repository: add {line} to {place}"
 
 
 def _shorter(reasons: Any) -> list[str]:

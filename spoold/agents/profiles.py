@@ -19,12 +19,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from spoold.agents import confined
 from spoold.agents.adapters import finding
+from spoold.agents.workspace.addresses import pattern
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
@@ -84,7 +85,7 @@ class Profile(Strict):
     then: Literal["merge"] | None = None
     allow_accept: bool = False
     allow_models: tuple[str, ...] = ()
-    allow_repos: tuple[str, ...] = ()
+    allow_repos: tuple[Annotated[str, AfterValidator(pattern)], ...] = ()
     trace: bool = False
 
     @field_validator("cli")

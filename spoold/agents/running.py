@@ -22,7 +22,7 @@ from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble, Usage
 from spoold.agents.asking import ask
-from spoold.agents.contract import Contract, allowed_model, allowed_repository
+from spoold.agents.contract import Contract, allowed_model, refused_repository
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard, since
 from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
@@ -102,8 +102,8 @@ class Attempt:
             why = (
                 f'a task may not choose the model: leave it out, or add allow_models = ["{said["model"]}"] to {place}'
             )
-        elif repo and not allowed_repository(profile, repo):
-            why = f'a task may not choose this repository: add allow_repos = ["{repo}"] to {place}'
+        elif repo:
+            why = refused_repository(profile, repo, place)
         return None if why is None else End("refused", ending.INPUT, (why,))
 
     def _in_place(self) -> End:

@@ -359,3 +359,11 @@ def test_no_profile_and_no_prompt_begin_nothing(tmp_path: Path) -> None:
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 64
     assert "Fix:" in said
+
+
+def test_a_repository_is_judged_by_where_it_leads(tmp_path: Path) -> None:
+    """G6: `/srv/git/team/../../home/x/priv` fitted `/srv/git/team/*`."""
+    desk = Desk(tmp_path, WRITES, {"allow_repos": [f"{tmp_path}/team/*"]})
+    ended = desk.run(prompt="x", workspace={"repo": f"{tmp_path}/team/../home/priv"})
+    assert (ended.code, ended.result["outcome"]) == (64, "refused")
+    assert f'add allow_repos = ["{tmp_path}/home/priv"]' in ended.result["reasons"][0]

@@ -32,7 +32,7 @@ workspace = {{repo = "{repo}", dir = "{dir}"}}
 {more}
 
 [handlers.merge]
-command = ["{python}", "-m", "spoold.agents.merge", "--test", "ls *.txt", "--dir", "{dir}"]
+command = ["{python}", "-m", "spoold.agents.merge", "--test", "ls *.txt", "--repo", "{repo}", "--dir", "{dir}"]
 """
 
 

@@ -1,10 +1,12 @@
 """`python -m spoold.agents.merge`: the handler of tasks of type merge.
 
     [handlers.merge]
-    command = ["python3", "-m", "spoold.agents.merge", "--test", "make test"]
+    command = ["python3", "-m", "spoold.agents.merge", "--repo", "/srv/git/app.git", "--test", "make test"]
 
-Law: it exits with 0 only when everything that was asked for is in the branch. 65 says that some work was refused for
-what it holds, 64 that the task says nothing that can be merged, 1 that it may go well later.
+Law: it opens only repositories that its --repo names, each by the address that is written there: a task is anybody's,
+and the hooks and tests of a repository run here. It exits with 0 only when everything that was asked for is in the
+branch. 65 says that some work was refused for what it holds, 64 that the task says nothing that can be merged, or that
+the handler names no repository, 1 that it may go well later.
 
 Touches: files, processes, the clock, the terminal, the environment.
 """
@@ -28,10 +30,11 @@ from spoold.agents.merge.outcome import Outcome
 from spoold.agents.merge.testing import Bench, Suite
 from spoold.agents.merge.wanted import Wanted
 from spoold.agents.workspace import publishing
+from spoold.agents.workspace.addresses import repository, same
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
 from spoold.protocol import codec
-from spoold.protocol.errors import BadFile, SpoolError
+from spoold.protocol.errors import BadFile, SpoolError, WrongValue
 
 LATER, USAGE, DATA = 1, 64, 65
 
@@ -40,8 +43,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     """Merge what the task of this attempt says; returns the exit code."""
     options = _options(argv)
     try:
-        wanted = read_task(environ["SPOOL_TASK_FILE"])
-        _check(wanted, options.repo)
+        allowed = _allowed(options.repo)
+        wanted = _known(read_task(environ["SPOOL_TASK_FILE"]), allowed)
     except (BadFile, KeyError) as error:
         unset = "SPOOL_TASK_FILE is not set: this is a handler, and runs within a task."
         _complain(unset if isinstance(error, KeyError) else str(error))
@@ -133,11 +136,25 @@ def _helper(branch: Branch, wanted: Wanted, merge_id: str, environ: Mapping[str,
     return helping.Agents(SpoolClient(root), merge_id, wanted, newest, say)
 
 
-def _check(wanted: Wanted, allowed: Sequence[str]) -> None:
-    if allowed and wanted.repo not in allowed:
-        raise BadFile(
-            "the task", "input.repo", f"{wanted.repo} is not merged here.", "name it as --repo of this handler."
-        )
+def _allowed(said: Sequence[str]) -> list[str]:
+    """Return the repositories that are merged here. Errors: BadFile."""
+    if not said:
+        problem, fix = "names no repository, so anybody could name one.", 'add "--repo", "/srv/git/app.git".'
+        raise BadFile("the command of this handler", "", problem, fix)
+    try:
+        return [repository(one) for one in said]
+    except WrongValue as wrong:
+        raise BadFile("the command of this handler", "--repo", f"{wrong.problem}.", f"{wrong.mend}.") from None
+
+
+def _known(wanted: Wanted, allowed: Sequence[str]) -> Wanted:
+    """Return the task with the address that its repository has here. Errors: BadFile."""
+    for one in allowed:
+        if same(one, wanted.repo):
+            return wanted.model_copy(update={"repo": one})
+    raise BadFile(
+        "the task", "input.repo", f"{wanted.repo} is not merged here.", "name it as --repo of this handler."
+    )
 
 
 def _write(path: str | None, found: dict[str, Any]) -> None:
@@ -153,7 +170,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--within", type=float, default=3600.0, metavar="S", help="seconds for each of these lines")
     parser.add_argument("--dir", metavar="DIR", help="where mirrors lie; by default in the cache of this user")
     parser.add_argument("--keep-refs", type=float, default=0.0, metavar="S", help="remove landed references after S")
-    parser.add_argument("--repo", action="append", default=[], metavar="REPO", help="the only one, or ones, to merge")
+    parser.add_argument("--repo", action="append", default=[], metavar="REPO", help="one that is merged here; needed")
     return parser.parse_args(argv)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.agents.workspace import publishing
-from spoold.agents.workspace.config import repository
+from spoold.agents.workspace.addresses import repository, same
 from spoold.agents.workspace.git import Git, commit_of
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
@@ -71,7 +71,7 @@ def find(git: Git, repo: str, task: str, said: Mapping[str, Any]) -> Candidate |
             other = repository(str(said["repo"]))
         except WrongValue as wrong:
             return Refused(task, "repository", f"the address of its repository is wrong: {wrong}")
-        if other != repo:
+        if not same(other, repo):
             return Refused(task, "repository", f"it worked in {other}, and not in {repo}")
     if not said.get("ref") and (said.get("repo") is not None or said.get("outcome") == "no_change"):
         return Refused(task, "empty", "it changed nothing")

@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 from pydantic import BeforeValidator, Field
 
-from spoold.agents.workspace.config import Reference, Repository, repository
+from spoold.agents.workspace.addresses import repository
+from spoold.agents.workspace.config import Reference, Repository
 from spoold.protocol.fields import OptionalWord, Seconds, Strict, TaskId, Whole
 
 TYPE = "merge"

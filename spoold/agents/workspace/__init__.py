@@ -1,6 +1,7 @@
 """A repository on this machine's own disk for each attempt, whose work is on the remote before the attempt ends.
 
     config       what a profile says of it: WorkspaceConfig
+    addresses    addresses of repositories: their spelling, which are the same, and which a pattern allows
     git          runs git, such that no repository's own settings run anything
     places       where everything lies: mirrors, and one folder for each attempt with its record
     mirror       one mirror of each repository on this host, and its lock

@@ -6,46 +6,18 @@ transport that runs a command is taken. A password in an address is refused: add
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, model_validator
 
-from spoold.agents.workspace.git import PROTOCOLS
+from spoold.agents.workspace.addresses import repository
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Directory, MemMb, Seconds, Strict
 
 Kind = Literal["clone", "worktree", "none"]
 DAY_S = 86_400.0
-# host:path, as ssh has it.
-_SCP = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)[^:].*", re.ASCII)
 _NO_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-/.]|[/.]$")
-
-
-def repository(text: str) -> str:
-    """Return the address of a repository in its one spelling. Errors: WrongValue."""
-    text = os.path.expanduser(text)
-    if not text or any(ord(char) < 33 or ord(char) == 127 for char in text) or text.startswith("-"):
-        raise WrongValue("not the address of a repository", "write an absolute path, or a URL without blanks")
-    if text.startswith("file://"):
-        text = urlsplit(text).path
-    if text.startswith("/"):
-        return os.path.normpath(text)
-    parts = urlsplit(text)
-    if "://" in text and parts.scheme in PROTOCOLS and parts.netloc:
-        if parts.password is not None:
-            raise WrongValue(
-                "the address of the repository holds a password", "leave it out, and give git a credential helper"
-            )
-        return text.rstrip("/")
-    if _SCP.fullmatch(text) and "::" not in text and "://" not in text:
-        return text.rstrip("/")
-    raise WrongValue(
-        f"{text!r} is not the address of a repository",
-        "write an absolute path, a URL with https://, ssh://, git:// or http://, or user@host:path",
-    )
 
 
 def reference(text: str) -> str:

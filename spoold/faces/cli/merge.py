@@ -60,7 +60,7 @@ def merge(
     with session(ctx).spool() as spool:
         try:
             task = merge_task(
-                ids, repo or _repo(spool, ids), into, agent=agent, rounds=rounds, task_id=task_id or None
+                ids, repo or repository_of(spool, ids), into, agent=agent, rounds=rounds, task_id=task_id or None
             )
         except ValidationError as error:
             first = error.errors()[0]
@@ -70,13 +70,14 @@ def merge(
     output.print_json({"id": submitted}) if as_json else output.print_line(submitted)
 
 
-def _repo(spool: SpoolClient, ids: list[str]) -> str:
+def repository_of(spool: SpoolClient, ids: list[str]) -> str:
     """Return the one repository in which the tasks worked. Errors: SpoolError."""
     from spoold.agents.merge.candidate import workspace_of
+    from spoold.agents.workspace.addresses import same
     from spoold.client.failures import NotFinished
-    from spoold.protocol.errors import SpoolError
+    from spoold.protocol.errors import SpoolError, WrongValue
 
-    found = {}
+    found: dict[str, str] = {}
     for task_id in ids:
         try:
             said = workspace_of({"output": spool.result(task_id).output}).get("repo")
@@ -86,7 +87,11 @@ def _repo(spool: SpoolClient, ids: list[str]) -> str:
             ) from None
         if not said:
             raise SpoolError(f"no repository is in the result of {task_id}. Add --repo.")
-        found[str(said)] = task_id
+        try:
+            known = next((one for one in found if same(one, str(said))), str(said))
+        except WrongValue as wrong:
+            raise SpoolError(f"the repository in the result of {task_id} is wrong: {wrong}. Add --repo.") from None
+        found[known] = task_id
     if len(found) > 1:
         told = ", ".join(f"{task_id} in {repo}" for repo, task_id in found.items())
         raise SpoolError(f"these tasks worked in several repositories: {told}. Merge those of one at a time.")

@@ -20,12 +20,13 @@ class Handler:
         self.deps = top / "deps"
         self.deps.mkdir()
 
-    def run(self, *words: str, tasks: tuple[str, ...] = ("edit",), **said: Any) -> int:
+    def run(self, *words: str, tasks: tuple[str, ...] = ("edit",), bare: bool = False, **said: Any) -> int:
         given = {"repo": str(self.remote.path), "tasks": tasks, **said}
         (self.top / "task.json").write_text(json.dumps({"id": "m", "type": "merge", "input": given}))
         names = {"TASK_FILE": "task.json", "RESULT_FILE": "result.json", "DEPS_DIR": "deps"}
         environ = {f"SPOOL_{name}": str(self.top / file) for name, file in names.items()}
-        return main(["--dir", str(self.top / "merger"), *words], environ)
+        mine = [] if "--repo" in words or bare else ["--repo", str(self.remote.path)]
+        return main(["--dir", str(self.top / "merger"), *mine, *words], environ)
 
     @property
     def result(self) -> Any:
@@ -151,4 +152,27 @@ def test_references_that_landed_go_where_that_is_wanted(
 
 def test_a_repository_that_is_named_may_be_merged(handler: Handler) -> None:
     edited(handler)
-    assert handler.run("--repo", str(handler.remote.path), "--repo", "/other") == 0
+    assert handler.run("--repo", "/other", "--repo", f"file://{handler.remote.path}/") == 0
+    assert handler.result["repo"] == str(handler.remote.path)
+
+
+def test_a_repository_is_opened_by_the_address_of_the_handler(handler: Handler) -> None:
+    """G6: a link that a task names may lead elsewhere a moment later."""
+    edited(handler)
+    link = handler.top / "link"
+    link.symlink_to(handler.remote.path)
+    assert handler.run(repo=str(link)) == 0
+    assert handler.result["repo"] == str(handler.remote.path)
+    assert [one["task"] for one in handler.result["landed"]] == ["edit"]
+
+
+def test_a_handler_that_names_no_repository_merges_nothing(
+    handler: Handler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G19: it pushed to whatever repository a task named, and ran its hooks and its tests."""
+    edited(handler)
+    assert handler.run(bare=True) == 64
+    assert 'names no repository, so anybody could name one. Fix: add "--repo"' in capsys.readouterr().err
+    assert handler.remote.commit("main") == handler.remote.first
+    assert handler.run("--repo", "ext::sh") == 64
+    assert "--repo" in capsys.readouterr().err

@@ -6,10 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from spoold.faces.cli.merge import repository_of
+from spoold.protocol.errors import SpoolError
 from tests.agents.workspace.repos import Remote
 from tests.cli.commands import spool
 from tests.e2e.pool import SETTINGS, Pool, wait_for
@@ -50,7 +53,15 @@ def pool(tmp_path: Path, remote: Remote) -> Iterator[Pool]:
     with Pool(tmp_path / "spool", tmp_path / "desk", SETTINGS) as made:
         (tmp_path / "agent.py").write_text(AGENT)
         agent = [sys.executable, str(tmp_path / "agent.py"), str(remote.path), str(tmp_path / "agents")]
-        merge = [sys.executable, "-m", "spoold.agents.merge", "--dir", str(tmp_path / "merger")]
+        merge = [
+            sys.executable,
+            "-m",
+            "spoold.agents.merge",
+            "--dir",
+            str(tmp_path / "merger"),
+            "--repo",
+            str(remote.path),
+        ]
         merge += ["--test", "test -e a.txt && ! test -e bad.txt"]
         config = f'pass_env = ["PYTHONPATH", "GIT_CONFIG_GLOBAL"]\n[handlers.coder]\ncommand = {json.dumps(agent)}\n'
         made.path("worker.toml").write_text(f"{config}[handlers.merge]\ncommand = {json.dumps(merge)}\n")
@@ -149,3 +160,32 @@ def test_what_no_merge_can_say_is_told(root: Path) -> None:
         True,
         True,
     )
+
+
+class Results:
+    """Stands in for a client: the repository that each task's result names."""
+
+    def __init__(self, **repos: str | None) -> None:
+        self.repos = repos
+
+    def result(self, task: str) -> SimpleNamespace:
+        return SimpleNamespace(output={"workspace": {"repo": self.repos[task]}})
+
+
+def test_the_repository_of_tasks_is_one_whatever_its_spelling() -> None:
+    """G6: two spellings of one address counted as two repositories."""
+    spool = Results(one="https://git.example.org/app.git", two="https://GIT.example.org:443/app")
+    assert repository_of(cast(Any, spool), ["one", "two"]) == "https://git.example.org/app.git"
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ("https://git.example.org/lib", "worked in several repositories: one in https://git.example.org/app, two in"),
+        ("not an address", "the repository in the result of two is wrong"),
+        (None, "no repository is in the result of two"),
+    ],
+)
+def test_tasks_of_several_repositories_are_not_merged_together(other: str | None, why: str) -> None:
+    with pytest.raises(SpoolError, match=why):
+        repository_of(cast(Any, Results(one="https://git.example.org/app", two=other)), ["one", "two"])

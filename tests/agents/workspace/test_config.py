@@ -7,45 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spoold.agents.workspace.config import WorkspaceConfig, reference, repository
+from spoold.agents.workspace.config import WorkspaceConfig, reference
 from spoold.protocol.errors import WrongValue
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("/srv/git/r.git/", "/srv/git/r.git"),
-        ("file:///srv/git//r", "/srv/git/r"),
-        ("https://example.org/r.git/", "https://example.org/r.git"),
-        ("ssh://git@example.org:22/r", "ssh://git@example.org:22/r"),
-        ("git@example.org:team/r.git", "git@example.org:team/r.git"),
-        ("host:r", "host:r"),
-    ],
-)
-def test_a_repository_has_one_spelling(said: str, meant: str) -> None:
-    assert repository(said) == meant
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "relative/path",
-        "--upload-pack=touch x",
-        "-oProxyCommand=x:y",
-        "ext::sh -c x",
-        "ext::sh",
-        "fd::3",
-        "foo://x/y",
-        "https:///r",
-        "https://ada:secret@example.org/r",
-        "/srv/a b",
-        "/srv/a\nb",
-    ],
-)
-def test_what_git_could_read_otherwise_is_no_repository(said: str) -> None:
-    with pytest.raises(WrongValue):
-        repository(said)
 
 
 @pytest.mark.parametrize("said", ["main", "feature/x", "v1.0", "refs/spool/a=b/1.2", "ü"])
