@@ -5,7 +5,7 @@
 
 Law: it opens only repositories that its --repo names, each by the address that is written there: a task is anybody's,
 and the hooks and tests of a repository run here. It exits with 0 only when everything that was asked for is in the
-branch. 65 says that some work was refused for what it holds, 64 that the task says nothing that can be merged, or that
+branch. 65 says that some work was refused for what it holds, 64 that the task says nothing that can be merged or that
 the handler names no repository, 1 that it may go well later.
 
 Touches: files, processes, the clock, the terminal, the environment.

@@ -2,7 +2,8 @@
 
 A list of hosts is defence in depth: a host on it may itself pass things on.
 
-Law: pure. An address of this machine or of a private network is let through only where the list has that very entry.
+Law: pure. A name leads only to global unicast addresses: an IPv4 address that is written within an IPv6 one is judged
+as what it is. Any other address is let through only where the list has that very entry.
 """
 
 from __future__ import annotations
@@ -10,9 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 HTTPS = 443
+# What IANA has given out; the rest of IPv6 is reserved, local to a site or a group.
+_UNICAST = ip_network("2000::/3")
+# The networks through which a translator or a relay (NAT64, 6to4) passes a packet on to the IPv4 address within it,
+# and the bits behind that address.
+_WITHIN = ((ip_network("64:ff9b::/96"), 0), (ip_network("2002::/16"), 80))
+# Special, and global for some release of Python: protocol assignments, such as the router that is nearest, relays
+# of 6to4, and documentation.
+_SPECIAL = tuple(ip_network(one) for one in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20"))
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?")
 
 
@@ -60,7 +69,18 @@ def may_connect(host: str, address: str) -> bool:
         return True
     found = ip_address(address.partition("%")[0])
     found = getattr(found, "ipv4_mapped", None) or found
-    return found.is_loopback if host == "localhost" else found.is_global
+    return found.is_loopback if host == "localhost" else _is_global_unicast(found)
+
+
+def _is_global_unicast(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address):
+        for network, behind in _WITHIN:
+            if address in network:
+                return _is_global_unicast(IPv4Address(int(address) >> behind & 0xFFFFFFFF))
+        if address not in _UNICAST:
+            return False
+    special = address.is_multicast or address.is_reserved or any(address in network for network in _SPECIAL)
+    return address.is_global and not special
 
 
 def _is_address(host: str) -> bool:
