@@ -27,8 +27,9 @@ from spoold.protocol.quantity import is_amount, plus
 Outcome = Literal["done", "no_change", "not_accepted", "failed", "blocked", "refused", "later"]
 EXIT: Mapping[Outcome, int] = {"done": 0, "no_change": 0, "not_accepted": 1, "failed": 1, "blocked": 65, "later": 75}
 AUTH, INPUT, STOPPED = 77, 64, 143
-# How long (s) to wait where nobody says until when, and at least and at most.
-QUOTA_S, RATE_S, LEAST_S, MOST_S = 300.0, 30.0, 5.0, 7 * 86_400.0
+# How long (s) to wait where nobody says until when, and at least and at most: few limits last longer than a week.
+# A time that is past by more than PAST_S is no reset, but a clock or a date that was misread.
+QUOTA_S, RATE_S, LEAST_S, MOST_S, PAST_S = 300.0, 30.0, 5.0, 8 * 86_400.0, 1800.0
 # Some agents report this as a success.
 _API_ERROR = re.compile(r"\s*\[API Error")
 
@@ -89,16 +90,33 @@ def end_of_trouble(trouble: Trouble, limit: str, now: float) -> End:
 
 
 def _later(trouble: Trouble, limit: str, now: float, why: tuple[str, ...]) -> End:
-    usual = QUOTA_S if trouble.fault == "quota" else RATE_S
-    # When a program itself would try again says little: it has tried in vain until now.
-    least = LEAST_S if trouble.final else usual
-    rest_s = usual if trouble.until is None else min(max(trouble.until - now, least), MOST_S)
+    rest_s, doubt = _rest(trouble, now)
+    why += (doubt,) if doubt else ()
     if not limit:
         return End("later", EXIT["later"], why, {"retry_after_s": round(rest_s, 3)})
     until = datetime.fromtimestamp(now + rest_s, UTC).isoformat(timespec="milliseconds")
     unknown = trouble.fault == "quota" and trouble.until is None
     said: dict[str, Any] = {"limit": limit} if unknown else {"limit": limit, "until": until}
     return End("later", EXIT["later"], why, {"quota": said})
+
+
+def _rest(trouble: Trouble, now: float) -> tuple[float, str]:
+    """Return for how long (s) to wait, and why that is not as long as was said, '' where it is."""
+    usual = QUOTA_S if trouble.fault == "quota" else RATE_S
+    if trouble.until is None:
+        return usual, ""
+    # When a program itself would try again says little: it has tried in vain until now.
+    least, away = LEAST_S if trouble.final else usual, trouble.until - now
+    days = f"{abs(away) / 86_400:,.1f} days"
+    if away < -PAST_S:
+        return (
+            usual,
+            f"the time at which it says that its limit opens is past, by {days}: asked again after {usual:g} s",
+        )
+    if away > MOST_S:
+        most = f"{MOST_S / 86_400:g} days"
+        return MOST_S, f"it says that its limit opens in {days}: asked again after {most}"
+    return max(away, least), ""
 
 
 def end_of_work(heard: Heard, changed: Sequence[str], reasons: Sequence[str], *, must_change: bool) -> End:

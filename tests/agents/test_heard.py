@@ -119,7 +119,6 @@ def test_what_stands_in_the_way(said: list[Event], turn: Turn, ended: Trouble | 
         (replace(QUOTA, until=160.0), "", 75, {"retry_after_s": 60.0}),
         (replace(QUOTA, until=None), "", 75, {"retry_after_s": 300.0}),
         (replace(QUOTA, until=3.0), "", 75, {"retry_after_s": 5.0}),
-        (replace(QUOTA, until=1e12), "", 75, {"retry_after_s": 7 * 86400.0}),
         (Trouble("rate", "x"), "", 75, {"retry_after_s": 30.0}),
         (Trouble("rate", "x"), "a", 75, {"quota": {"limit": "a", "until": "1970-01-01T00:02:10.000+00:00"}}),
         (Trouble("rate", "x", 101.0), "a", 75, {"quota": {"limit": "a", "until": "1970-01-01T00:01:45.000+00:00"}}),
@@ -138,6 +137,28 @@ def test_a_trouble_becomes_an_exit_code(trouble: Trouble, limit: str, code: int,
     end = ending.end_of_trouble(trouble, limit, 100.0)
     assert (end.code, end.more) == (code, more)
     assert end.reasons == (f"{trouble.fault}: {trouble.message}",)
+
+
+@pytest.mark.parametrize(
+    ("until", "rest_s", "told"),
+    [
+        (1e6 + 587 * 3600.0, 8 * 86400.0, "it says that its limit opens in 24.5 days: asked again after 8 days"),
+        (float("inf"), 8 * 86400.0, "it says that its limit opens in inf days: asked again after 8 days"),
+        (1e6 + 8 * 86400.0, 8 * 86400.0, None),
+        (1e6 - 600.0, 5.0, None),
+        (
+            1e6 - 86400.0,
+            300.0,
+            "the time at which it says that its limit opens is past, by 1.0 days: asked again after",
+        ),
+    ],
+)
+def test_an_implausible_time_is_told_and_bounded(until: float, rest_s: float, told: str | None) -> None:
+    """G25: a reset that was long past was asked for every 5 s, and nothing told of one that was cut."""
+    end = ending.end_of_trouble(replace(QUOTA, until=until), "", 1e6)
+    assert end.more == {"retry_after_s": rest_s}
+    assert end.reasons[0] == f"quota: {QUOTA.message}"
+    assert [one.partition(told or "")[1] for one in end.reasons[1:]] == ([told] if told else [])
 
 
 def test_done_needs_every_condition() -> None:

@@ -44,6 +44,8 @@ _WORDS: tuple[tuple[Fault, tuple[str, ...]], ...] = (
             "payment required",
             "free tier limit",
             "spend(ing)? limit",
+            "exhausted your (capacity|daily quota)",
+            "使用上限|限额",
         ),
     ),
     (

@@ -158,7 +158,7 @@ def _usage(part: dict[str, object]) -> Usage:
 def _trouble(error: dict[str, object], now: float) -> Trouble:
     data = lines.inner(error, "data")
     status = data.get("statusCode")
-    wait = resets.header(lines.inner(data, "responseHeaders").get("retry-after"), now)
+    wait = resets.headers(lines.inner(data, "responseHeaders"), now)
     text = f"{lines.text(error.get('name'))}: {lines.text(data.get('message'))}"
     return faults.trouble(text, now, status=status if isinstance(status, int) else None, until=wait)
 

@@ -1,37 +1,81 @@
-"""When a quota opens again: read from the sentences, headers and numbers in which command lines say it.
+"""When a quota opens again: read from the sentences, fields, headers and numbers in which command lines say it.
 
-Law: pure. Nothing is clamped here: the caller knows the bounds. A time of day is in the zone that is named with it,
-else in the zone of this machine, where the program ran that said it.
+Law: pure, and never an error. Nothing is clamped here: `ending` knows the bounds. A field that names a time counts
+before a sentence, and in a sentence the first that follows a word for the opening. A time is in the zone that is
+named with it; a date of Z.ai in that of Beijing, which it does not name; another date in UTC; and a time of day in
+the zone of this machine, where the program ran that said it. Every pattern takes a bounded part of a text.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from email.utils import parsedate_to_datetime
-from zoneinfo import ZoneInfo
+
+from spoold.agents.adapters import zones
 
 # A time of day that has just passed is meant as now, and not as tomorrow: "try again at 12:16" may be read at 12:17.
 JUST_PASSED = timedelta(minutes=30)
+# So much of a text is read.
+READ_MOST = 16 << 10
+_BEIJING = timezone(timedelta(hours=8))
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_AMOUNT = r"\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)\b"
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_NUMBER = r"\d{1,15}(?:\.\d{1,12})?"
+_UNIT = r"(?:milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|hr|h|days?|d|weeks?|wks?|w)"
+# "3h12m9s" has no border between an amount and the next, and "1 day, 2 hours and 5 minutes" has words there.
+_SPAN = rf"{_NUMBER}\s{{0,3}}{_UNIT}(?:(?:,|\s|and\b){{0,6}}{_NUMBER}\s{{0,3}}{_UNIT}){{0,5}}(?![A-Za-z])"
+_CLOCKED = r"\d{1,3}:[0-5]\d:[0-5]\d(?!\s?[ap]\.?m)"
+_PART = re.compile(rf"({_NUMBER})\s{{0,3}}({_UNIT})", re.IGNORECASE)
 _WAIT = re.compile(
-    rf"(?:\bin|\bafter|\bdelay(?: of)?|\bwait)\s+(?:about\s+)?((?:{_AMOUNT}(?:,|\s|and)*)+)", re.IGNORECASE
-)
-# "3h12m9s" has no border between an amount and the next.
-_PACKED = re.compile(r"(?:\bin|\bafter)\s+((?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+)\b", re.IGNORECASE)
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(milliseconds?|ms|[smhd])", re.IGNORECASE)
-_BARE_SECONDS = re.compile(r"\bretry[-_ ]after[\"']?\s*[:=]?\s*[\"']?(\d+(?:\.\d+)?)\b(?!\s*[a-z])", re.IGNORECASE)
-_ISO = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?")
-_OPENS = re.compile(r"\b(?:resets?|try again|available again|retry|renews?)\b", re.IGNORECASE)
-_DAY = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{{4}}))?"
-_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]\.?m\.?)?"
-_WHEN = re.compile(
-    rf"(?:{_DAY}(?:,?\s+(?:at\s+)?|\s*[·@]\s*))?{_CLOCK}(?:\s*\((?P<named>[A-Za-z_+\-/0-9]+)\)|\s+(?P<utc>UTC|GMT|Z)\b)?",
+    r"\b(?:in|after|delay(?: of)?|wait(?:ing)?(?: for)?|for)\s{1,3}(?:about\s|approximately\s|another\s|~\s?)?"
+    rf"(?:(?P<span>{_SPAN})|(?P<clocked>{_CLOCKED}))",
     re.IGNORECASE,
 )
+_OPENS = re.compile(
+    r"\b(?:resets?|resetting|try again|trying again|again|available|retry(?:ing)?|renews?|refresh(?:es)?|wait"
+    r"|regain access|come back|opens|until)\b|将在|将于|重置",
+    re.IGNORECASE,
+)
+_ISO_DATE = (
+    r"(?P<iso>\d{4}[-/]\d\d[-/]\d\d)(?:(?P<t>T)|,?\s{1,3}(?:at\s{1,3})?)"
+    r"(?P<isotime>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)"
+)
+_YEAR = r"(?:,?\s{1,2}(?:de\s)?(?P<%s>20\d\d))?"
+_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
+_MONTH_DAY = rf"(?P<month>{_MONTH})\s{{1,2}}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_YEAR % 'year'}"
+_DAY_MONTH = rf"(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\s{{1,2}}(?:de\s)?(?P<month2>{_MONTH}){_YEAR % 'year2'}"
+_WEEKDAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b\.?"
+_CLOCK = (
+    r"(?:(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::(?P<second>\d\d))?)?\s?(?P<half>[ap]\.?m\b\.?)?"
+    r"|(?P<word>midnight|noon)\b)"
+)
+_JOIN = r"(?:,?\s{1,3}(?:at\s{1,3})?|\s?[·@]\s?)"
+_WHEN = re.compile(
+    rf"(?:(?<![\w.:-])(?:{_ISO_DATE}"
+    rf"|(?:(?:{_WEEKDAY},?\s{{1,2}})?(?:{_MONTH_DAY}|{_DAY_MONTH}){_JOIN}|(?P<on>{_WEEKDAY}){_JOIN}"
+    rf"|(?P<tomorrow>tomorrow){_JOIN})?"
+    rf"{_CLOCK}(?![\w:%])))"
+    rf"(?:\s?(?:{zones.PATTERN}))?"
+    rf"(?:\s{{1,2}}on\s{{1,2}}(?:(?P<day3>\d{{1,2}})\s(?P<month3>{_MONTH})|(?P<month4>{_MONTH})\s(?P<day4>\d{{1,2}}))|\s{{1,2}}(?P<later>tomorrow))?",
+    re.IGNORECASE,
+)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?", re.IGNORECASE)
+# What a key of JSON, or a header, says: for how long, in s or ms, or at what time.
+_FIELD = re.compile(
+    r"(?P<key>(?:x-)?(?:[a-z]{1,20}-)?(?:ratelimit|codex)-(?:[a-z]{1,20}-){0,2}reset(?:-(?:at|after-seconds))?"
+    r"(?:-[a-z]{1,12})?|resets?_?(?:in|after)(?:_?(?:seconds|secs|sec|s|ms))?|retry[-_]?after(?:[-_]?(?:ms|seconds|s))?"
+    r"|retry_?delay(?:_?ms)?|quota_?reset_?delay|(?:quota_?)?reset_?time_?stamp|resets?_?(?:at|time)|next_?reset_?time)"
+    r"\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
+    rf"(?P<value>[A-Za-z]{{3}},[\w ,:]{{20,30}}GMT|{_ISO.pattern}|{_SPAN}|{_NUMBER})",
+    re.IGNORECASE,
+)
+_BARE_SECONDS = re.compile(rf"\bretry[-_ ]after\s{{1,3}}({_NUMBER})\b(?!\s?[a-z:.])", re.IGNORECASE)
+# "Claude AI usage limit reached|1750000000"
+_EPOCH = re.compile(r"\|\s?(\d{10}|\d{13})\b")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
 def stamp(value: object) -> float | None:
@@ -41,45 +85,76 @@ def stamp(value: object) -> float | None:
     if isinstance(value, int | float):
         return value / 1000 if value > 1e11 else float(value) if value > 1e9 else None
     text = str(value).strip()
-    if re.fullmatch(r"\d{10,13}(\.\d+)?", text):
+    if re.fullmatch(r"\d{10,13}(\.\d{1,9})?", text):
         return stamp(float(text))
     found = _ISO.fullmatch(text)
-    return _instant(found[0]) if found else None
+    return _instant(found[0], UTC) if found else None
 
 
 def header(value: object, now: float) -> float | None:
     """Return when a `retry-after` header says to come again: it has seconds, or a date."""
-    text = str(value if value is not None else "").strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return now + float(text)
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, IndexError):
-        return None
+    return _valued("retry-after", str(value if value is not None else "").strip(), now)
+
+
+def headers(found: Mapping[str, object], now: float) -> float | None:
+    """Return when the headers of an answer say to come again: what asks for a retry counts before what resets, and of
+    several that reset the last."""
+    said = {name.lower(): str(value).strip() for name, value in found.items()}
+    for name in ("retry-after-ms", "retry-after"):
+        when = _valued(name, said.get(name, ""), now)
+        if when is not None:
+            return when
+    times = [
+        _valued(name, value, now) for name, value in said.items() if re.search(r"ratelimit-(.{1,40}-)?reset", name)
+    ]
+    return max((time for time in times if time is not None), default=None)
 
 
 def said(text: str, now: float, here: tzinfo | None = None) -> float | None:
-    """Return the time that a sentence names, epoch s; None if it names none. now: epoch, s; here: the zone of a time
-    of day without one, by default this machine's."""
-    for pattern in (_PACKED, _WAIT):
-        for found in pattern.finditer(text):
-            return now + sum(float(number) * _UNITS[_unit(unit)] for number, unit in _PART.findall(found[1]))
-    bare = _BARE_SECONDS.search(text)
-    if bare:
-        return now + float(bare[1])
+    """Return the time that a text names, epoch s; None if it names none. now: epoch, s; here: the zone of a time of
+    day without one, by default this machine's."""
+    text = text[:READ_MOST]
+    for found in _FIELD.finditer(text):
+        when = _valued(found["key"].lower(), found["value"], now)
+        if when is not None:
+            return when
+    for pattern, base in ((_EPOCH, 0.0), (_BARE_SECONDS, now)):
+        if one := pattern.search(text):
+            return base + float(one[1]) if base else stamp(int(one[1]))
     opens = _OPENS.search(text)
-    if not opens:
+    wait = _WAIT.search(text, opens.start() if opens else 0) or _WAIT.search(text)
+    if opens is not None:
+        local = datetime.fromtimestamp(now, UTC).astimezone(here)
+        for found in _WHEN.finditer(text, opens.start()):
+            if wait is not None and opens.start() <= wait.start() < found.start():
+                break
+            moment = _moment(found, local, text)
+            if moment is not None:
+                return moment.timestamp()
+    return None if wait is None else now + _span(wait["span"] or wait["clocked"])
+
+
+def _valued(key: str, value: str, now: float) -> float | None:
+    """What a field says: a time, or for how long. A small number is of seconds, or of ms where its key says so."""
+    when = stamp(value)
+    if when is not None:
+        return when
+    if re.fullmatch(_NUMBER, value):
+        return now + float(value) * (0.001 if re.search(r"ms$|retry_?delay_?ms", key) else 1.0)
+    if re.fullmatch(_SPAN, value, re.IGNORECASE):
+        return now + _span(value)
+    try:
+        return parsedate_to_datetime(value).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    rest = text[opens.start() :]
-    iso = _ISO.search(rest)
-    if iso:
-        return _instant(iso[0])
-    local = datetime.fromtimestamp(now, UTC).astimezone(here)
-    for found in _WHEN.finditer(rest):
-        moment = _moment(found, local)
-        if moment is not None:
-            return moment.timestamp()
-    return None
+
+
+def _span(text: str) -> float:
+    """For how long (s) some amounts are together, or 1:23:45."""
+    if ":" in text:
+        hours, minutes, seconds = map(int, text.split(":"))
+        return float(hours * 3600 + minutes * 60 + seconds)
+    return sum(float(number) * _UNITS[_unit(unit)] for number, unit in _PART.findall(text))
 
 
 def _unit(word: str) -> str:
@@ -87,40 +162,62 @@ def _unit(word: str) -> str:
     return "ms" if word.startswith(("ms", "milli")) else word[0]
 
 
-def _instant(text: str) -> float | None:
+def _instant(text: str, zone: tzinfo) -> float | None:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = datetime.fromisoformat(text.upper())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _moment(found: re.Match[str], local: datetime) -> datetime | None:
-    """Return what a time of day means, seen from a moment. A number without a colon and without am or pm is none."""
-    half, minute = (found["half"] or "").replace(".", "").lower(), found["minute"]
-    if not half and minute is None:
+def _moment(found: re.Match[str], local: datetime, text: str) -> datetime | None:
+    """Return what a time means, seen from a moment. A number without a colon and without am or pm is none."""
+    name = found["named"] or found["bare"]
+    zone = zones.zone(name) if name else None
+    try:
+        if found["iso"]:
+            beijing = not found["t"] and ("limit will reset at" in text or _CHINESE.search(text))
+            moment = datetime.fromisoformat(f"{found['iso'].replace('/', '-')}T{found['isotime']}")
+            return moment.replace(tzinfo=zone or (_BEIJING if beijing else UTC))
+        clock = _clock(found)
+        if clock is None:
+            return None
+        local = local.astimezone(zone) if zone else local
+        hour, minute, second = clock
+        return _on_day(found, local.replace(hour=hour, minute=minute, second=second, microsecond=0), local)
+    except (ValueError, OverflowError):
         return None
-    hour = int(found["hour"])
+
+
+def _clock(found: re.Match[str]) -> tuple[int, int, int] | None:
+    if found["word"]:
+        return (0, 0, 0) if found["word"].lower() == "midnight" else (12, 0, 0)
+    half, hour = (found["half"] or "").replace(".", "").lower(), int(found["hour"])
+    if not half and found["minute"] is None:
+        return None
     if half:
+        if not 1 <= hour <= 12:
+            return None
         hour = hour % 12 + (12 if half == "pm" else 0)
-    if hour > 23 or int(minute or 0) > 59:
-        return None
-    if found["named"]:
-        # for a zone that this machine does not know, its own is the best guess
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            local = local.astimezone(ZoneInfo(found["named"]))
-    elif found["utc"]:
-        local = local.astimezone(UTC)
-    moment = local.replace(hour=hour, minute=int(minute or 0), second=0, microsecond=0)
-    if not found["month"]:
-        return moment if moment >= local - JUST_PASSED else moment + timedelta(days=1)
-    try:
+    return hour, int(found["minute"] or 0), int(found["second"] or 0)
+
+
+def _on_day(found: re.Match[str], moment: datetime, local: datetime) -> datetime:
+    """Return a time of day on the day that is named with it, else on the next on which it is not over."""
+    month = found["month"] or found["month2"] or found["month3"] or found["month4"]
+    if month:
+        year = found["year"] or found["year2"]
         moment = moment.replace(
-            year=int(found["year"] or local.year),
-            month=_MONTHS.index(found["month"][:3].lower()) + 1,
-            day=int(found["day"]),
+            year=int(year or local.year),
+            month=_MONTHS.index(month[:3].lower()) + 1,
+            day=int(found["day"] or found["day2"] or found["day3"] or found["day4"]),
         )
-        passed = not found["year"] and moment < local - timedelta(days=31)
+        passed = not year and moment < local - timedelta(days=31)
         return moment.replace(year=moment.year + 1) if passed else moment
-    except ValueError:
-        return None
+    weekday = found["on"]
+    if weekday:
+        moment += timedelta(days=(_DAYS.index(weekday[:3].lower()) - moment.weekday()) % 7)
+        return moment if moment >= local - JUST_PASSED else moment + timedelta(days=7)
+    if found["tomorrow"] or found["later"]:
+        return moment + timedelta(days=1)
+    return moment if moment >= local - JUST_PASSED else moment + timedelta(days=1)
