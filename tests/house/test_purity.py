@@ -22,6 +22,7 @@ PURE_MODULES = frozenset(
         "graphlib",
         "hashlib",
         "heapq",
+        "html",
         "itertools",
         "json",
         "math",

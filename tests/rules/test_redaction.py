@@ -100,9 +100,10 @@ VALUES = PLAIN.filter(lambda text: text == text.strip() and len(text) >= 6 and t
 @example(SIGNS)
 def test_a_secret_is_masked_as_whatever_encoding_writes_it(encoder: str, value: str) -> None:
     written = ENCODERS[encoder](value)
-    assert Mask({"S": value}, tokens=False).text(f"<{written}>").startswith("<[redacted:S]")
-    assert written not in Mask({"S": value}, tokens=False).text(f"<{written}>")
-    assert Mask({"S": value}, tokens=False).value({"a": [f"<{written}>"]})["a"][0].startswith("<[redacted:S]")
+    mask = Mask({"S": value}, tokens=False)
+    assert mask.text(f"<{written}>").startswith("<[redacted:S]")
+    assert written not in mask.text(f"<{written}>")
+    assert mask.value({"a": [f"<{written}>"]})["a"][0].startswith("<[redacted:S]")
 
 
 def test_a_secret_is_masked_as_printf_of_bash_writes_it() -> None:
@@ -121,9 +122,7 @@ def test_a_line_of_a_secret_is_masked_too_if_it_is_long_enough() -> None:
     mask = Mask({"K": pem}, tokens=False)
     assert mask.text("| MIIabcdefghijklmnop |") == "| [redacted:K] |"
     assert mask.text("-----BEGIN PRIVATE KEY----- short") == "-----BEGIN PRIVATE KEY----- short"
-    assert spellings("short\n\n") == {b"short\n\n", b"73686f72740a0a", b"73686F72740A0A"} | {
-        one for one in spellings("short\n\n") if b"short" not in one or b"\n" not in one
-    }
+    assert b"short" not in spellings("short\n\n")
 
 
 PIECES = st.one_of(
@@ -167,8 +166,8 @@ def test_a_line_of_json_stays_one(text: str, more: bytes) -> None:
 
 def test_what_is_held_back_is_only_what_may_become_a_secret() -> None:
     stream = Mask({"S": "hunter2-hunter3"}, tokens=True).stream()
-    assert stream.feed(b"working: 10 %") == b"working: 10 %"
-    assert stream.feed(b" of hunt") == b" of "
+    assert stream.feed(b"working: 10 %") == b"working: 10 "  # it may escape the first letter
+    assert stream.feed(b" of hunt") == b"% of "
     assert stream.feed(b"ing: ") == b"hunting: "
     assert stream.feed(b"gh") == b""
     assert stream.feed(b"ost ghp_1") == b"ghost "
@@ -192,7 +191,8 @@ def test_a_backslash_before_a_mask_goes_with_it_where_it_escapes() -> None:
         left = mask.text("." + "\\" * count + "nabcdefg")
         assert left == "." + "\\" * (count if count >= CONTEXT else count - count % 2) + "[redacted:S]", count
     stream = mask.stream()
-    assert (stream.feed(b"\\"), stream.feed(b"nabcdefg"), stream.feed(b"\\x")) == (b"", b"[redacted:S]", b"\\x")
+    assert (stream.feed(b"\\"), stream.feed(b"nabcdefg"), stream.feed(b"\\x")) == (b"", b"[redacted:S]", b"")
+    assert stream.feed(b"y") == b"\\xy"
 
 
 def test_a_beginning_whose_end_is_lost_is_masked_too() -> None:

@@ -88,8 +88,15 @@ class Sweep:
             out.append(text[at:limit])
             at = limit
         keep = max(0, limit - CONTEXT)
+        keep = before_row(text, keep)
         self._text, self._done = text[keep:], at - keep
         return b"".join(out)
+
+
+def before_row(text: bytes, place: int) -> int:
+    """Return the place, or the first of the backslashes that end there: how many they are may decide what follows."""
+    least = max(0, place - CONTEXT)
+    return least + len(text[least:place].rstrip(b"\\"))
 
 
 def before_escape(text: bytes, place: int, first: int = 0) -> int:
