@@ -1,7 +1,8 @@
 """Files of ours in an agent's home, which is the agent's to write: no link in there leads out of its folder.
 
 Law: what an earlier attempt left in the place of a file or folder of ours is replaced by ours, and what it names is
-neither written nor read.
+neither written nor read. A home and the note of its session go together: the note never outlives its home, nor comes
+to another one.
 
 Touches: files.
 """
@@ -55,6 +56,14 @@ def note_session(home: str, session: str) -> None:
     """Note it, beside the home and not in it. Errors: OSError."""
     with open(_note(home), "w", encoding="utf-8") as file:
         file.write(session)
+
+
+def bring(home: str, to: str) -> None:
+    """Move a home with its note. Errors: OSError."""
+    # The home first: a home without a note only costs a session, and a note without its home would name a wrong one.
+    os.rename(home, to)
+    with suppress(FileNotFoundError):
+        os.rename(_note(home), _note(to))
 
 
 def forget(home: str) -> None:

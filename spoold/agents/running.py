@@ -109,10 +109,11 @@ class Attempt:
     def _in_place(self) -> End:
         opened = self._workspace.open()
         self._kept = homes.session_of(opened.home) if opened.returning else ""
-        with self._sandbox.enter(opened):
-            end = self._work(opened)
-        homes.note_session(opened.home, self._heard.session)
-        return end
+        try:
+            with self._sandbox.enter(opened):
+                return self._work(opened)
+        finally:  # also of an attempt whose work could not be saved, which is tried again
+            homes.note_session(opened.home, self._heard.session)
 
     def _work(self, opened: Opened) -> End:
         scene = Scene(

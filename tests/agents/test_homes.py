@@ -82,3 +82,13 @@ def test_the_session_that_a_home_has_is_noted_beside_it(tmp_path: Path) -> None:
     assert (homes.session_of(home), os.listdir(home)) == ("s-1", [])
     homes.forget(home)
     assert (homes.session_of(home), list(tmp_path.iterdir())) == ("", [])
+
+
+def test_a_home_is_brought_to_another_place_with_its_note(tmp_path: Path) -> None:
+    home, to = str(tmp_path / "home"), str(tmp_path / "to")
+    os.mkdir(home)
+    homes.bring(home, to)
+    assert homes.session_of(to) == ""
+    homes.note_session(to, "s-1")
+    homes.bring(to, home)
+    assert (homes.session_of(home), homes.session_of(to)) == ("s-1", "")

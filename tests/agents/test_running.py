@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.agents.attempts import Desk
+from tests.agents.workspace.repos import Remote
 
 WRITES = """
 import sys
@@ -282,6 +283,42 @@ def test_a_session_that_is_still_there_is_continued_without_the_whole_prompt(tmp
     assert "session : Fix it." in desk.run(prompt="Fix it.", resume="no").result["text"]
     desk.previous["output"]["session"] = "$(touch /tmp/x)"
     assert "session : Fix it." in desk.run(prompt="Fix it.").result["text"]
+
+
+@pytest.mark.parametrize("kind", ["clone", "worktree", "none"])
+def test_a_session_in_a_workspace_is_continued(tmp_path: Path, kind: str) -> None:
+    """G10: three attempts had three sessions."""
+    place = {"dir": str(tmp_path / "spaces")}
+    place |= {} if kind == "none" else {"repo": str(Remote(tmp_path).path), "kind": kind}
+    desk = Desk(tmp_path, RESUMES, {"args": ["{session}"], "accept": ["false"], "workspace": place})
+    said = []
+    for number in ("1", "2", "3"):
+        desk.env = {"SPOOL_ATTEMPT": number}
+        ended = desk.run(prompt="Fix it.", **({"workspace": {"kind": kind}} if kind == "none" else {}))
+        desk.previous = {"attempt": int(number), "output": ended.result}
+        said.append(ended.result["text"].split(":")[0])
+    assert said == ["session ", "session s-2", "session s-2"]
+
+
+def test_a_session_whose_work_could_not_be_saved_is_continued(tmp_path: Path) -> None:
+    """G10, where the remote is away when an attempt ends."""
+    remote = Remote(tmp_path)
+    script = (
+        RESUMES
+        + f"""
+import os
+open("new", "w").close()
+if sys.argv[1] == "":
+    os.rename("{remote.path}", "{remote.path}.away")
+"""
+    )
+    place = {"repo": str(remote.path), "dir": str(tmp_path / "spaces")}
+    desk = Desk(tmp_path, script, {"args": ["{session}"], "workspace": place})
+    first = desk.run(prompt="Fix it.")
+    assert (first.code, first.result["outcome"]) == (1, "failed"), first.said
+    os.rename(f"{remote.path}.away", remote.path)
+    desk.previous, desk.env = {"attempt": 1, "output": first.result}, {"SPOOL_ATTEMPT": "2"}
+    assert desk.run(prompt="Fix it.").result["text"].startswith("session s-2: ")
 
 
 def test_an_agent_finds_the_attempt_and_not_its_profile(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from spoold.agents import homes
 from spoold.agents.workspace import checkout, committing, places, publishing, retention, setting_up
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.agents.workspace.git import GitFailed, address
@@ -204,7 +205,7 @@ class Workspace:
             os.mkdir(self._folder, mode=0o700)
             self._held = places.take(self._folder)
         if home is not None and self.config.resume == "work" and os.path.isdir(home):
-            os.rename(home, self.home)
+            homes.bring(home, self.home)
             self.returning = True
         else:
             os.mkdir(self.home, mode=0o700)
