@@ -1,7 +1,8 @@
 """The sandbox of one attempt: what the profile asks for, tried out, around every program of the attempt.
 
-Law: fails closed. The spool is not shown, and of the task's own files only what it was given to read. Its result is
-written by the program outside, never by the agent.
+Law: fails closed. What an adapter says of its program holds inside, too: each variable, file and log. The spool is
+not shown, and of the task's own files only what it was given to read. Its result is written by the program outside,
+never by the agent.
 
 Touches: files, the environment.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -31,8 +32,17 @@ from spoold.protocol.fields import Directory, MemMb, Strict, Whole
 from spoold.system.remover import remove
 
 _MISSED = re.compile(r"cannot open|can't open|no such file or directory|not found", re.IGNORECASE)
-# Ways into this machine that some variables name.
-WAYS_IN = ("SPOOL_", "DBUS_", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "GPG_AGENT_INFO", "WAYLAND_DISPLAY", "DISPLAY")
+# Ways into this machine that some variables name, and places of it that are not shown.
+WAYS_IN = (
+    "SPOOL_",
+    "TMPDIR",
+    "DBUS_",
+    "SSH_AUTH_SOCK",
+    "XDG_RUNTIME_DIR",
+    "GPG_AGENT_INFO",
+    "WAYLAND_DISPLAY",
+    "DISPLAY",
+)
 
 
 class SandboxConfig(Strict):
@@ -106,12 +116,12 @@ class Confined:
                 self._entered = None
 
     def wrap(
-        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
+        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """Return the command in the sandbox, and its variables. Errors: NoPlace, OSError."""
         if self._entered is None:
             raise NoPlace("the sandbox was not entered.")
-        passed = {name: value for name, value in env.items() if not name.startswith(WAYS_IN)}
+        passed = {name: value for name, value in env.items() if name in own or not name.startswith(WAYS_IN)}
         scene, shown = self._entered.scene, self._programs(argv[0], env)
         scene = replace(scene, env={**passed, **self._own}, shown=(*scene.shown, *shown), fixed=tuple(fixed))
         with _no_place():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -80,9 +80,10 @@ class Sandbox(Protocol):
         ...
 
     def wrap(
-        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
+        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:
-        """Return the command and the variables to start in place of these. fixed: files that may only be read.
+        """Return the command and the variables to start in place of these. fixed: files that may only be read; own:
+        the variables that this program's adapter set, which come through whatever their names.
 
         Errors: SpoolError, OSError.
         """
@@ -97,7 +98,7 @@ class Bare:
         return nullcontext()
 
     def wrap(
-        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = ()
+        self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """Return the command and the variables as they are."""
         return argv, env

@@ -62,13 +62,18 @@ class Scene:
 
     def program(self, start: Start) -> Program:
         """Start a program. Errors: CannotStart, SpoolError."""
-        # Some programs take PWD for the folder in which they are, whatever the kernel says.
-        variables = {**self.env, **start.env, "PWD": self.directory}
         try:
-            argv, env = self.sandbox.wrap(start.argv, variables, tuple(start.files))
+            argv, env = self.wrapped(start)
             return Program(argv, self.directory, env, start.stdin, dict.fromkeys(start.logs, self.home))
         except OSError as error:
             raise CannotStart(start.argv[0], error) from error
+
+    def wrapped(self, start: Start) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the command of a program in its sandbox, and its variables. Errors: SpoolError, OSError."""
+        # Some programs take PWD for the folder in which they are, whatever the kernel says.
+        variables = {**self.env, **start.env, "PWD": self.directory}
+        own = {name for name, value in start.env.items() if self.env.get(name) != value}
+        return self.sandbox.wrap(start.argv, variables, tuple(start.files), own)
 
 
 def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Heard, bounds: Bounds) -> Turn:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spoold.agents.confined import hint
+from spoold.agents import homes, turns
+from spoold.agents.adapters import finding
+from spoold.agents.adapters.adapter import Errand, Start
+from spoold.agents.confined import Confined, SandboxConfig, hint
 from spoold.agents.profiles import expand
+from spoold.agents.sandbox import policy
+from spoold.agents.sandbox.entering import Entered
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
 
@@ -109,3 +118,80 @@ def test_a_file_that_the_sandbox_does_not_show_is_hinted_at() -> None:
     assert "what `show` lists" in hint("bwrap", said)
     assert "in the sandbox bwrap" in hint({"kind": "bwrap", "show": ["/srv"]}, said)
     assert hint("none", said) == hint({}, said) == hint("bwrap", "no key") == ""
+
+
+ERRAND = Errand("x", "", "", "m", command=("agent",), max_tokens=1, temperature=0.5, trace="http://h/x", max_turns=3)
+# Says what holds inside: the variables, what each file has, and whether each log can be written to.
+SAYS = """
+import json, os, sys
+files, logs = json.loads(sys.argv[1])
+for log in logs:
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    open(log, "a").close()
+print(json.dumps([dict(os.environ), {name: open(name).read() for name in files}]))
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that need not be on this machine: podman is not run, and a scope needs no systemd to be passed on."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name, line in (
+        ("podman", "exit 1"),
+        ("systemd-run", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'),
+    ):
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def scene_of(top: Path, kind: str) -> Iterator[tuple[str, Start, turns.Scene]]:
+    """How each agent is started, with its files in place, and a scene in a sandbox of that kind."""
+    for cli in finding.names():
+        place, home = top / cli / "work", top / cli / "home"
+        place.mkdir(parents=True)
+        home.mkdir()
+        start = finding.make(cli).start(replace(ERRAND, workspace=str(place), home=str(home)))
+        for name, text in start.files.items():
+            homes.put(str(home), name, text)
+        made = Confined(
+            SandboxConfig.model_validate({"kind": kind, **({"image": "i"} if kind == "podman" else {})}), {}
+        )
+        made._entered = Entered(made._config.asked(), policy.Scene(str(place), str(home)))
+        outside = {"PATH": os.environ["PATH"], "SPOOL_ROOT": "/s", "TMPDIR": "/nowhere", "DISPLAY": ":0"}
+        yield cli, start, turns.Scene(made, str(place), str(home), outside, lambda: False, lambda: None)
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "systemd"])
+@pytest.mark.usefixtures("bubblewrap", "tools")
+def test_what_an_adapter_says_of_its_program_holds_inside(tmp_path: Path, kind: str) -> None:
+    """G14: the place of opencode's log was missing, so nobody saw that it waited for a quota. Of all adapters."""
+    for cli, start, scene in scene_of(tmp_path, kind):
+        words = ("/usr/bin/python3", "-c", SAYS, json.dumps([list(start.files), start.logs]))
+        program = scene.program(replace(start, argv=words, stdin=""))
+        said = list[str]()
+        while not program.over:
+            said += [line for source, line in program.heard(0.2) if source == "out"]
+        assert program.code == 0, (cli, program.errors)
+        env, files = json.loads("".join(said))
+        assert {name: env.get(name) for name in start.env} == start.env, cli
+        assert files == start.files, cli
+        assert all(os.path.exists(log) for log in start.logs), cli
+        assert {name: env.get(name) for name in ("SPOOL_ROOT", "DISPLAY")} == {"SPOOL_ROOT": None, "DISPLAY": None}
+        assert env["TMPDIR"] == start.env.get("TMPDIR", "/tmp"), cli
+
+
+@pytest.mark.usefixtures("tools")
+def test_what_an_adapter_says_of_its_program_holds_in_a_container(tmp_path: Path) -> None:
+    """G14, where the walls are those of podman: read from its command line."""
+    for cli, start, scene in scene_of(tmp_path, "podman"):
+        argv, env = scene.wrapped(start)
+        words = [word.removeprefix("--env=").partition("=") for word in argv if word.startswith("--env=")]
+        inside = {name: value if sign else env[name] for name, sign, value in words}
+        assert {name: inside.get(name) for name in start.env} == start.env, cli
+        shown = {word.split(":")[1]: word.split(":")[2] for word in argv if word.startswith("--volume=")}
+        assert shown[scene.home] == "rw"
+        assert all(shown[name] == "ro" for name in start.files), cli
+        assert all(name.startswith(scene.home) for name in start.logs), cli
+        assert "SPOOL_ROOT" not in inside

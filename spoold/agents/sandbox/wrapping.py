@@ -31,7 +31,7 @@ def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
     env = {"PATH": _PATH, **scene.env, "HOME": scene.home}
     if sandbox.kind == "none":
         return Wrapped(tuple(argv), env)
-    env["TMPDIR"] = "/tmp"
+    env.setdefault("TMPDIR", "/tmp")
     if (sandbox.network == "proxy") != bool(scene.way_out):
         raise NoSandbox("the way out of a sandbox and its network do not agree", "enter it with `entered`")
     tool = "podman" if sandbox.kind == "podman" else "bwrap"
