@@ -73,6 +73,13 @@ def trouble_of(heard: Heard, turn: Turn, ended: Trouble | None) -> Trouble | Non
     return None
 
 
+def begins_anew(trouble: Trouble | None) -> bool:
+    """Whether a session that was resumed cannot go on, and a new one may: it is gone, torn, or too long. What makes a
+    request wrong is its history more often than anything that a new session has, too; and that is tried once.
+    """
+    return trouble is not None and trouble.fault in ("session", "context", "input")
+
+
 def end_of_trouble(trouble: Trouble, limit: str, now: float) -> End:
     """Return the end of an attempt with trouble. limit: of the profile, '' for none; now: epoch, s."""
     why = (f"{trouble.fault}: {trouble.message}"[:2000],)
@@ -139,12 +146,11 @@ def end_of_work(heard: Heard, changed: Sequence[str], reasons: Sequence[str], *,
 def result_of(
     end: End,
     heard: Heard,
-    used: Usage | None,
     changed: Sequence[str],
     checks: Sequence[Mapping[str, Any]],
     place: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the content of SPOOL_RESULT_FILE. used: in this attempt; checks: the conditions that were tried;
+    """Return the content of SPOOL_RESULT_FILE. checks: the conditions that were tried;
     place: where the work was brought to, which a merge reads."""
     result: dict[str, Any] = {
         "outcome": end.outcome,
@@ -159,19 +165,21 @@ def result_of(
         **({"workspace": dict(place)} if place else {}),
         **end.more,
     }
-    if heard.counting == "last" and heard.usage is not None:
-        result["session_usage"] = plain(heard.usage)  # from which the next attempt counts on
-    return {**result, **figures(used)}
+    if heard.counting == "last" and heard.of_session is not None:
+        result["session_usage"] = plain(heard.of_session)
+    return {**result, **figures(heard.usage)}
 
 
 def figures(used: Usage | None) -> dict[str, Any]:
     """Return what was used as fields of a result. What was cached is not among `tokens_used`: it costs a fraction. A
-    cost that nobody knows is not reported.
+    cost or a number of tokens that nobody knows is not reported; `usage` has what is known.
     """
     if used is None:
         return {}
-    said: dict[str, Any] = {"tokens_used": plus(used.tokens_in, used.tokens_out), "usage": plain(used)}
-    if used.cost != "unknown":
+    said: dict[str, Any] = {"usage": plain(used)}
+    if used.sure:
+        said["tokens_used"] = plus(used.tokens_in, used.tokens_out)
+    if used.sure and used.cost != "unknown":
         said["cost_usd"] = round(used.cost_usd, 6)
     return said
 
@@ -184,6 +192,7 @@ def plain(used: Usage) -> dict[str, Any]:
         "tokens_cached": used.tokens_cached,
         "cost_usd": round(used.cost_usd, 6),
         "cost": used.cost,
+        **({} if used.sure else {"tokens": "unknown"}),
     }
 
 

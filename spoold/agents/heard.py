@@ -1,13 +1,14 @@
 """All that an agent has said in one attempt: its words, its session, what it used, and what stands in its way.
 
-Law: pure. Usage is counted as the adapter says, so that nothing is counted twice; a trouble that the agent got over
-by itself is forgotten.
+Law: pure. Usage is counted as the adapter says, so that nothing is counted twice and no session is left out: one
+that the attempt gave up counts, and so does that of a subagent. Where something is missing, the sum says so. A trouble that the
+agent got over by itself is forgotten.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -23,7 +24,8 @@ _FATAL = frozenset({"auth", "input", "context", "refusal", "budget"})
 @dataclass(slots=True)
 class Heard:
     """counting: of the adapter. answer: the words with which it ended; asked: a question that it put and left open;
-    tools: how many it called; permission: that it was refused one; seen: whether it said anything at all.
+    tools: how many it called; permission: that it was refused one; seen: whether it said anything at all. base: what
+    the session that goes on had used before this attempt, as far as that is known.
     """
 
     counting: Counting
@@ -36,7 +38,12 @@ class Heard:
     asked: Mapping[str, Any] | None = None
     done: bool = False
     seen: bool = False
+    base: Usage | None = None
     _used: list[Usage] = field(default_factory=list)
+    _least: list[Usage] = field(default_factory=list)
+    _left: list[Usage] = field(default_factory=list)
+    _helpers: set[str] = field(default_factory=set)
+    _counted: set[str] = field(default_factory=set)
     _kept: int = 0
     _lost: bool = False
 
@@ -45,10 +52,7 @@ class Heard:
         self.seen = True
         self.session = event.session or self.session
         self.tools += bool(event.tool)
-        if event.usage is not None:
-            self._used = [*self._used, event.usage] if self.counting == "sum" else [event.usage]
-            if len(self._used) > 1:
-                self._used = [total(self._used)]
+        self.count(event)
         if event.verb == "QUESTION":
             self.asked = event.said
         elif event.text and event.verb != "PROGRESS":
@@ -60,6 +64,12 @@ class Heard:
     def again(self) -> None:
         """Begin another turn of the same attempt: what was used and said stays."""
         self.done, self.asked, self.trouble = False, None, None
+
+    def anew(self) -> None:
+        """Leave the session, which cannot go on, for another one: what it used stays."""
+        self.again()
+        self._left = [] if self.usage is None else [self.usage]
+        self._used, self._least, self.base, self.session = [], [], None, ""
 
     @property
     def text(self) -> str:
@@ -80,12 +90,39 @@ class Heard:
     @property
     def answered(self) -> bool:
         """Whether the model has answered: a tool was called, or tokens came out. Words may be those of an error."""
-        return self.tools > 0 or any(one.tokens_out > 0 for one in self._used)
+        return self.tools > 0 or (self.usage or Usage()).tokens_out > 0
 
     @property
     def usage(self) -> Usage | None:
-        """What it used, as far as it said so."""
-        return total(self._used) if self._used else None
+        """What this attempt used, as far as it said so."""
+        own = self._own()
+        used = [*self._left, *([] if own is None else [own])]
+        if not used:
+            return None
+        return replace(total(used), sure=total(used).sure and self._helpers <= self._counted)
+
+    @property
+    def of_session(self) -> Usage | None:
+        """What its session has used since its beginning, from which a later attempt counts on."""
+        return self._used[-1] if self._used else self.base
+
+    def count(self, event: Event) -> None:
+        """Take in what an event says of usage, and nothing else."""
+        if event.usage is not None:
+            self._used = [*self._used, event.usage] if self.counting == "sum" else [event.usage]
+            self._used = [total(self._used)]
+            self._counted.add(event.by)
+        if event.least is not None:
+            self._least = [total([*self._least, event.least])]
+        if event.helper:
+            self._helpers.add(event.helper)
+
+    def _own(self) -> Usage | None:
+        """What was used in the present session by this attempt."""
+        least = self._least[0] if self._least else None
+        if not self._used:
+            return least
+        return since(self._used[0], self.base, least) if self.counting == "last" else self._used[0]
 
     def _said(self) -> str:
         return self.answer or "\n".join(self.words)
@@ -123,17 +160,34 @@ def total(used: list[Usage]) -> Usage:
         reduce(plus, (one.tokens_cached for one in used), 0),
         reduce(plus, (one.cost_usd for one in used), 0.0),
         cost,
+        all(one.sure for one in used),
     )
 
 
-def since(now: Usage | None, before: Usage | None) -> Usage | None:
-    """Return what was used since `before`, for an agent that goes on counting in a session that is resumed. Where the
-    figures are no continuation they count as they are.
+def since(now: Usage, before: Usage | None, least: Usage | None = None) -> Usage:
+    """Return what was used since `before`, for an agent that goes on counting in a session that is resumed. least:
+    what it used for certain. A session that was torn goes on from an older figure, or from none: then the figures are
+    no continuation, and what was used may be more than can be known.
     """
-    if now is None or before is None:
+    if before is None:
         return now
+    new = _less(now, before)
+    if _within(Usage(), new) and (least is None or _within(least, new)):
+        return new
+    whole = least is None or (now.tokens_in, now.tokens_out) == (least.tokens_in, least.tokens_out)
+    return now if whole else replace(least or now, sure=False)
+
+
+def _less(now: Usage, before: Usage) -> Usage:
     tokens_in, tokens_out = now.tokens_in - before.tokens_in, now.tokens_out - before.tokens_out
     cached, cost = now.tokens_cached - before.tokens_cached, now.cost_usd - before.cost_usd
-    if min(tokens_in, tokens_out, cached, cost) < 0:
-        return now
-    return Usage(tokens_in, tokens_out, cached, cost, now.cost)
+    return Usage(tokens_in, tokens_out, cached, cost, now.cost, now.sure)
+
+
+def _within(least: Usage, most: Usage) -> bool:
+    return (
+        least.tokens_in <= most.tokens_in
+        and least.tokens_out <= most.tokens_out
+        and least.tokens_cached <= most.tokens_cached
+        and least.cost_usd <= most.cost_usd
+    )

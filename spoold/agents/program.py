@@ -110,6 +110,16 @@ class Program:
                 self._errors.append(line[:2000])
         return found
 
+    def rest(self) -> list[tuple[Source, str]]:
+        """Return what is left to be read of a program that was ended."""
+        found: list[tuple[Source, str]] = []
+        while True:
+            self._look_at = 0.0
+            more = self.heard(0.0)
+            if not more:
+                return found
+            found += more
+
     def end(self) -> None:
         """End it and everything that it started: SIGTERM, after a grace SIGKILL."""
         give_up_at = time.monotonic() + GRACE_S

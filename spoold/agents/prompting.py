@@ -114,7 +114,7 @@ def before_of(record: Any) -> Before | None:
         session=str(said.get("session") or ""),
         reasons=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
         text=str(said.get("text") or ""),
-        used=said.get("session_usage"),
+        used=said.get("session_usage", said.get("usage")),
         note=without_open(str(said.get("handoff") or ""))[:NOTE_MAX],
     )
 

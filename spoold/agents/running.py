@@ -20,11 +20,11 @@ from typing import Any
 from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
-from spoold.agents.adapters.adapter import Errand, Trouble, Usage
+from spoold.agents.adapters.adapter import Errand, Trouble
 from spoold.agents.asking import ask
 from spoold.agents.contract import Contract, allowed_model, refused_repository
 from spoold.agents.ending import End
-from spoold.agents.heard import Heard, since
+from spoold.agents.heard import Heard
 from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
 from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
@@ -62,7 +62,8 @@ class Attempt:
         self._adapter = finding.make(contract.profile.cli)
         self._heard = Heard(self._adapter.counting)
         self._saved, self._checks = Saved(), list[Check]()
-        self._before, self._counted = prompting.before_of(contract.previous()), None
+        self._before = prompting.before_of(contract.previous())
+        self._whole, self._lost = "", ""  # the prompt of a new session; why the one that was there could not go on
         self._signals, self._doing = list[int](), ""
         self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
         self._kept = ""  # the session of the last attempt here, whose files its home has
@@ -178,11 +179,11 @@ class Attempt:
         turns = [most for most in (profile.max_turns, self._said.get("max_turns")) if most is not None]
         resumes = self._adapter.resumes and self._said.get("resume", "session") == "session"
         feedback, session = self._contract.feedback(), ""
-        text = prompting.whole(prompt, before, feedback)
+        text = self._whole = prompting.whole(prompt, before, feedback)
         # Another machine may have gone on in between: then the session that is here is not the one to go on with.
         if before is not None and resumes and self._kept == before.session and is_word(before.session):
             session, text = before.session, prompting.going_on(before, feedback)
-            self._counted = before.used
+            self._heard.session, self._heard.base = session, ending.read_usage(before.used)
         kind, unread = choosing.of_type(self._contract.root, self._contract.task.type)
         choice, dropped = choosing.passed(choosing.chosen(self._said, profile, kind), profile)
         for why in filter(None, (unread, *dropped)):
@@ -203,18 +204,19 @@ class Attempt:
         )
 
     def _turns(self, errand: Errand, scene: Scene) -> Trouble | None:
-        """Run the agent, and again with the answer when it asked something. Errors: OSError, SpoolError."""
+        """Run the agent, again with the answer when it asked something, and once more in a new session when the one
+        that was there cannot go on. Errors: OSError, SpoolError.
+        """
         profile, heard = self._profile, self._heard
-        bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
         for _ in range(QUESTIONS_MAX):
-            start = self._adapter.start(errand)
-            for path, text in start.files.items():
-                homes.put(errand.home, path, text)
-            turn = take_turn(self._adapter, start, scene, heard, bounds)
-            ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
-            trouble = ending.trouble_of(heard, turn, ended)
-            if trouble is not None and (hint := confined.hint(profile.sandbox, turn.errors)):
-                trouble = replace(trouble, message=f"{trouble.message}{hint}")
+            trouble = self._turn(errand, scene)
+            if errand.session and not self._stopped() and not self._lost and ending.begins_anew(trouble):
+                self._lost = f"{errand.session}: {trouble.message if trouble is not None else ''}"
+                _say(f"the session cannot go on, and it begins anew: {self._lost}")
+                heard.anew()
+                self._adapter = finding.make(profile.cli)
+                errand = replace(errand, session="", prompt=self._whole)
+                trouble = self._turn(errand, scene)
             if trouble is not None or heard.asked is None or self._stopped():
                 return trouble
             question = str(heard.asked.get("text") or "")
@@ -223,9 +225,24 @@ class Attempt:
                 return answer
             told = prompting.answered(question, answer.text, answer.by)
             session = heard.session if self._adapter.resumes and is_word(heard.session) else ""
-            errand = replace(errand, session=session, prompt=told if session else f"{errand.prompt}\n\n{told}")
+            self._whole = f"{self._whole}\n\n{told}"
+            errand = replace(errand, session=session, prompt=told if session else self._whole)
             heard.again()
         return Trouble("refusal", f"it asked {QUESTIONS_MAX} questions in one attempt")
+
+    def _turn(self, errand: Errand, scene: Scene) -> Trouble | None:
+        """Run the agent once; returns what stands in its way. Errors: OSError, SpoolError."""
+        profile, heard = self._profile, self._heard
+        start = self._adapter.start(errand)
+        for path, text in start.files.items():
+            homes.put(errand.home, path, text)
+        bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
+        turn = take_turn(self._adapter, start, scene, heard, bounds)
+        ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
+        trouble = ending.trouble_of(heard, turn, ended)
+        if trouble is not None and (hint := confined.hint(profile.sandbox, turn.errors)):
+            trouble = replace(trouble, message=f"{trouble.message}{hint}")
+        return trouble
 
     def _judge(self, scene: Scene) -> list[str]:
         """Return why the work is not accepted. Errors: SpoolError."""
@@ -243,15 +260,10 @@ class Attempt:
         return [check.reason for check in self._checks if check.why]
 
     def _report(self, *, now: bool = False) -> None:
-        used = ending.figures(self._used())
+        used = ending.figures(self._heard.usage)
         said: dict[str, Any] = {"text": self._doing or self._heard.last, "session": self._heard.session, **used}
         said["served"] = self._heard.answered  # a limit on trial need not wait for the end of this attempt
         self._contract.progress({name: value for name, value in said.items() if value}, now=now)
-
-    def _used(self) -> Usage | None:
-        """Return what this attempt used: of a session that is resumed, only what came since."""
-        earlier = ending.read_usage(self._counted) if self._adapter.counting == "last" else None
-        return since(self._heard.usage, earlier)
 
     def _message(self, prompt: str) -> str:
         title = self._contract.task.name or next(iter(prompt.split("\n", 1)), "")
@@ -260,8 +272,8 @@ class Attempt:
     def _leave(self, end: End) -> int:
         """Leave the result; returns the exit code."""
         checks = [check.plain() for check in self._checks]
-        result = ending.result_of(end, self._heard, self._used(), self._saved.changed, checks, self._saved.place)
-        result |= self._told
+        result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
+        result |= {**self._told, **({"session_lost": self._lost} if self._lost else {})}
         for reason in end.reasons:
             _say(f"{end.outcome}: {reason}")
         if handoff.leaves_one(end, self._heard, self._saved):

@@ -20,7 +20,7 @@ from spoold.agents.adapters.adapter import Adapter, Event, Start, Trouble
 from spoold.agents.ending import Turn
 from spoold.agents.heard import Heard
 from spoold.agents.places import Sandbox
-from spoold.agents.program import Program
+from spoold.agents.program import Program, Source
 from spoold.protocol.errors import SpoolError
 
 # How often (s) it is looked whether a turn has to end.
@@ -83,20 +83,29 @@ def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Heard, bounds
     try:
         while not program.over:
             lines = program.heard(LOOK_S)
-            for source, line in lines:
-                if source == "errors":
-                    _print(line, errors=True)
-                said = adapter.read if source == "out" else adapter.read_log
-                for event in said(line, time.time()):
-                    heard.take(event)
-                    _tell(event)
+            events = _read(adapter, lines)
+            for event in events:
+                heard.take(event)
+                _tell(event)
             scene.alive()
-            why = "it was stopped" if scene.stopped() else watch.look(bool(lines))
+            why = "it was stopped" if scene.stopped() else watch.look(bool(lines), bool(events))
             if why is not None:
                 return Turn(0 if heard.done and not why else None, why, program.errors)
         return Turn(program.code, "", program.errors)
     finally:
         program.end()
+        # What it used until its end counts; why it had to end is settled.
+        for event in _read(adapter, program.rest()):
+            heard.count(event)
+
+
+def _read(adapter: Adapter, lines: Sequence[tuple[Source, str]]) -> list[Event]:
+    events: list[Event] = []
+    for source, line in lines:
+        if source == "errors":
+            _print(line, errors=True)
+        events += (adapter.read if source == "out" else adapter.read_log)(line, time.time())
+    return events
 
 
 class _Watch:
@@ -109,12 +118,14 @@ class _Watch:
         self._done: float | None = None
         self._spoke = False
 
-    def look(self, heard_something: bool) -> str | None:
-        """Return why it has to end now, '' where what it said is reason enough; None if it goes on."""
+    def look(self, heard_something: bool, said_something: bool) -> str | None:
+        """Return why it has to end now, '' where what it said is reason enough; None if it goes on. said_something:
+        an event, so that it was not yet done: a subagent of it may go on.
+        """
         now, heard, bounds = time.monotonic(), self._heard, self._bounds
         if heard_something:
             self._last, self._spoke = now, True
-        self._done = (self._done or now) if heard.done else None
+        self._done = (now if said_something else self._done or now) if heard.done else None
         self._troubled = (self._troubled or now) if heard.trouble is not None else None
         if self._done is not None and now - self._done > LINGER_S:
             return ""

@@ -5,7 +5,8 @@ Law: one table for what was recorded and for what is played now; the exceptions 
 
 from dataclasses import dataclass, replace
 
-from spoold.agents.adapters.adapter import Adapter, Event, Fault, Trouble
+from spoold.agents.adapters.adapter import Adapter, Event, Fault, Trouble, Usage
+from spoold.agents.heard import Heard
 
 HOUR_S = 3600.0
 
@@ -26,10 +27,22 @@ class Outcome:
     tokens: tuple[int, int, int] | None = None
 
 
-DONE = Outcome(words="All of it is done.", tokens=(1000, 34, 200))
+ASK = (1000, 34, 200)  # what one question to the model uses
+
+
+def tokens(asks: int) -> tuple[int, int, int]:
+    """What so many questions to the model use."""
+    return asks * ASK[0], asks * ASK[1], asks * ASK[2]
+
+
+DONE = Outcome(words="All of it is done.", tokens=ASK)
 OUTCOMES: dict[str, Outcome] = {
     "text": DONE,
-    "write": replace(DONE, tool=True, made=True, tokens=(2000, 68, 400)),
+    "write": replace(DONE, tool=True, made=True, tokens=tokens(2)),
+    # how often a subagent asks differs: what the model counted is in the recording
+    "subagent": replace(DONE, tool=True, made=True, tokens=None),
+    "subagents": replace(DONE, tool=True, made=True, tokens=None),
+    "background": replace(DONE, tool=True, made=True, tokens=None),
     "outside": Outcome("permission", tool=True),
     "retry_after": Outcome("quota", opens=(HOUR_S - 120, HOUR_S + 120)),
     "usage_limit": Outcome("quota", opens=(-HOUR_S, 24 * HOUR_S)),
@@ -56,6 +69,8 @@ EXCEPTIONS: dict[tuple[str, str], Outcome] = {
     ("claude", "insufficient_quota"): Outcome(seen="rate"),
     ("claude", "rate"): replace(DONE, seen="rate"),
     ("claude", "overloaded"): replace(DONE, seen="transient"),
+    # it ends with its last word, and its subagents with it
+    ("codex", "background"): replace(DONE, tool=True, tokens=None),
     ("codex", "rate"): replace(DONE, seen="rate"),
     ("gemini", "overloaded"): replace(DONE, seen="transient"),
 }
@@ -72,12 +87,13 @@ def verdict(reader: Adapter, events: list[Event], code: int, errors: str) -> Tro
     return final[0] if final else None if code < 0 else reader.ended(code, errors)
 
 
-def usage(reader: Adapter, events: list[Event]) -> tuple[int, int, int]:
-    """The tokens of an attempt, summed or last, as its adapter counts."""
-    spent = [(one.usage.tokens_in, one.usage.tokens_out, one.usage.tokens_cached) for one in events if one.usage]
-    if reader.counting == "last":
-        spent = spent[-1:]
-    return sum(one[0] for one in spent), sum(one[1] for one in spent), sum(one[2] for one in spent)
+def usage(reader: Adapter, events: list[Event], base: Usage | None = None) -> tuple[int, int, int]:
+    """The tokens of an attempt, as they come into its result; base: what its session had used before."""
+    heard = Heard(reader.counting, base=base)
+    for event in events:
+        heard.take(event)
+    spent = heard.usage or Usage()
+    return (spent.tokens_in, spent.tokens_out, spent.tokens_cached) if spent.sure else (-1, -1, -1)
 
 
 def complaints(

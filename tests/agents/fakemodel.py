@@ -6,6 +6,7 @@ Touches: the network (loopback only).
 """
 
 import json
+import re
 import sys
 import threading
 import time
@@ -19,19 +20,34 @@ from tests.agents.fakemodel_dialects import DIALECTS, Dialect, Reply
 
 HANG_S = 600.0
 SHELLS = ("exec_command", "shell", "shell_command", "bash", "run_shell_command", "Bash")
+# The tools that start a subagent, with what a call of them says besides the prompt; and what the subagent is told.
+SPAWNERS: dict[str, dict[str, Any]] = {
+    "Agent": {"description": "a part of it", "subagent_type": "general-purpose", "run_in_background": False},
+    "task": {"description": "a part of it", "subagent_type": "general"},
+    "agent": {"description": "a part of it", "subagent_type": "general-purpose", "run_in_background": False},
+    "invoke_agent": {"agent_name": "generalist"},
+    "multi_agent_v1.spawn_agent": {},
+}
+_BEHIND = ("run_in_background",)
+WAITER = "multi_agent_v1.wait_agent"
+_STARTED = re.compile(r"agent_id\W+([0-9a-f-]{36})")
+PART = "Make that file on behalf of another agent."
 USAGE_LIMIT = "You've hit your usage limit. Upgrade to Pro, or try again at 12:16 PM."
 
 
 @dataclass(frozen=True)
 class Script:
     """What the model does. call: the tool that it calls first: write, outside (a file outside of the workspace),
-    shell, or terminal (a command that asks at the terminal); line: what the shell is to run, '' for the making of a
-    file; status: of an error, which is given `times` times (0: for ever); code, message: what the error says;
-    resets_in: s until a quota opens, as some providers say it in a field.
+    shell, or terminal (a command that asks at the terminal); agents: how many subagents it starts before, one after
+    another, each of which does the same; background: without waiting for them; line: what the shell is to run, ''
+    for the making of a file; status: of an error, which is given `times` times (0: for ever); code, message: what the
+    error says; resets_in: s until a quota opens, as some providers say it in a field.
     """
 
     text: str = "All of it is done."
     call: str = ""
+    agents: int = 0
+    background: bool = False
     line: str = ""
     status: int = 200
     code: str = ""
@@ -49,6 +65,9 @@ SCRIPTS: dict[str, Script] = {
     "outside": Script(call="outside"),
     "shell": Script(call="shell"),
     "terminal": Script(call="terminal"),
+    "subagent": Script(call="write", agents=1),
+    "subagents": Script(call="write", agents=2),
+    "background": Script(call="write", agents=2, background=True),
     "merge": Script(call="shell", line="git merge -q side; git add -A && git commit -q --no-edit && touch made.txt"),
     "retry_after": Script(
         status=429, code="rate_limit_exceeded", message="Rate limit reached.", headers={"retry-after": "3600"}
@@ -88,7 +107,7 @@ class FakeModel:
     def __init__(self, script: Script, workspace: str = "/", port: int = 0, host: str = "127.0.0.1") -> None:
         self.script, self.workspace = script, workspace
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.refused = 0
+        self.refused, self.started = 0, 0
         self.released = threading.Event()
         self._server = _Server((host, port), _handler(self))
         self._server.daemon_threads = True
@@ -130,11 +149,25 @@ class FakeModel:
         tools = dialect.tools(body)
         if not tools:  # a request beside the work: a title, a summary
             return Reply(text="A title")
+        started = _STARTED.search(json.dumps(body["input"][-1])) if WAITER in tools else None
+        if started and not script.background:
+            return Reply(call=(WAITER, {"targets": [started[1]]}))
+        spawner = next((name for name in SPAWNERS if name in tools), "")
+        if spawner and self.started < script.agents and PART not in dialect.told(body):
+            self.started += 1
+            said = _of_part(tools[spawner], spawner)
+            return Reply(call=(spawner, said | {name: script.background for name in said if name in _BEHIND}))
         if script.call and not dialect.is_after_tool(body):
             line = script.line
             chosen = call_of_shell(line, "works", tools) if line else call(script.call, tools, self.workspace)
             return Reply(call=chosen) if chosen else Reply(text="I have no tool for that.")
         return Reply(text=script.text, refuses=script.refuses)
+
+
+def _of_part(tools: set[str], spawner: str) -> dict[str, Any]:
+    """What a call of a tool that starts a subagent says."""
+    said = {name: value for name, value in SPAWNERS[spawner].items() if name in tools}
+    return {**said, "message" if "message" in tools else "prompt": PART}
 
 
 def call(kind: str, tools: dict[str, set[str]], workspace: str) -> tuple[str, dict[str, Any]] | None:

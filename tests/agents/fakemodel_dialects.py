@@ -30,6 +30,7 @@ class Dialect(Protocol):
 
     def serves(self, path: str) -> bool: ...
     def tools(self, body: dict[str, Any]) -> dict[str, set[str]]: ...
+    def told(self, body: dict[str, Any]) -> str: ...
     def is_after_tool(self, body: dict[str, Any]) -> bool: ...
     def error(self, reply: Reply) -> dict[str, Any]: ...
     def whole(self, reply: Reply, body: dict[str, Any]) -> dict[str, Any]: ...
@@ -39,6 +40,12 @@ class Dialect(Protocol):
 def _sse(events: list[tuple[str, dict[str, Any]]], end: str = "") -> str:
     lines = [(f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events]
     return "".join(lines) + end
+
+
+def _plain(content: object) -> str:
+    """The words of a message, without calls of tools and their results."""
+    parts: list[dict[str, Any]] = content if isinstance(content, list) else [{"text": content}]
+    return " ".join(part["text"] for part in parts if isinstance(part.get("text"), str))
 
 
 def _properties(schema: object) -> set[str]:
@@ -54,6 +61,9 @@ class Chat:
     def tools(self, body: dict[str, Any]) -> dict[str, set[str]]:
         found = [tool["function"] for tool in body.get("tools") or () if "function" in tool]
         return {tool["name"]: _properties(tool.get("parameters")) for tool in found}
+
+    def told(self, body: dict[str, Any]) -> str:
+        return " ".join(_plain(one.get("content")) for one in body["messages"] if one.get("role") == "user")
 
     def is_after_tool(self, body: dict[str, Any]) -> bool:
         roles = [str(message.get("role")) for message in body["messages"]]
@@ -105,8 +115,14 @@ class Responses:
         return path.endswith("/responses")
 
     def tools(self, body: dict[str, Any]) -> dict[str, set[str]]:
-        found = [tool for tool in body.get("tools") or () if tool.get("type") == "function"]
+        tools: list[dict[str, Any]] = body.get("tools") or []
+        for space in [tool for tool in tools if tool.get("type") == "namespace"]:
+            tools = [*tools, *({**tool, "name": f"{space['name']}.{tool['name']}"} for tool in space["tools"])]
+        found = [tool for tool in tools if tool.get("type") == "function"]
         return {tool["name"]: _properties(tool.get("parameters")) for tool in found}
+
+    def told(self, body: dict[str, Any]) -> str:
+        return " ".join(_plain(one.get("content")) for one in body["input"] if one.get("role") == "user")
 
     def is_after_tool(self, body: dict[str, Any]) -> bool:
         return str(body["input"][-1].get("type", "")).endswith("_output")
@@ -128,9 +144,10 @@ class Responses:
 
     def _item(self, reply: Reply) -> dict[str, Any]:
         if reply.call:
-            name, arguments = reply.call
+            space, _, name = reply.call[0].rpartition(".")
             call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed"}
-            return call | {"name": name, "arguments": json.dumps(arguments)}
+            call |= {"namespace": space} if space else {}
+            return call | {"name": name, "arguments": json.dumps(reply.call[1])}
         part = {"type": "refusal", "refusal": reply.text} if reply.refuses else _words(reply.text)
         return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
 
@@ -159,6 +176,9 @@ class Messages:
 
     def tools(self, body: dict[str, Any]) -> dict[str, set[str]]:
         return {tool["name"]: _properties(tool.get("input_schema")) for tool in body.get("tools") or ()}
+
+    def told(self, body: dict[str, Any]) -> str:
+        return " ".join(_plain(one.get("content")) for one in body["messages"] if one.get("role") == "user")
 
     def is_after_tool(self, body: dict[str, Any]) -> bool:
         content = body["messages"][-1].get("content")
@@ -211,6 +231,9 @@ class Contents:
     def tools(self, body: dict[str, Any]) -> dict[str, set[str]]:
         found = [one for tool in body.get("tools") or () for one in tool.get("functionDeclarations") or ()]
         return {one["name"]: _properties(one.get("parametersJsonSchema") or one.get("parameters")) for one in found}
+
+    def told(self, body: dict[str, Any]) -> str:
+        return " ".join(_plain(one.get("parts")) for one in body["contents"] if one.get("role") == "user")
 
     def is_after_tool(self, body: dict[str, Any]) -> bool:
         return any("functionResponse" in part for part in body["contents"][-1].get("parts") or ())

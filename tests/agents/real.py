@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from spoold.agents.adapters.adapter import Errand, Usage
 from tests.agents import playing
-from tests.agents.expected import OUTCOMES, complaints, outcome, usage
-from tests.agents.fakemodel_dialects import TOKENS_CACHED, TOKENS_IN, TOKENS_OUT
+from tests.agents.expected import OUTCOMES, complaints, outcome, tokens, usage, verdict
 
 MARK = "the-last-word-of-it"
 
@@ -60,10 +60,7 @@ def resumed(cli: str, place: Path) -> list[str]:
     second = playing.play(cli, "text", place, prompt="Go on.", session=session)
     wrong = [] if f"Remember {MARK}." in second.asked else ["the session was not resumed"]
     reader = playing.adapter(cli)
-    spent = usage(reader, second.events)
-    if reader.counting == "last":
-        before = usage(reader, first.events)
-        spent = (spent[0] - before[0], spent[1] - before[1], spent[2] - before[2])
+    spent = usage(reader, second.events, Usage(*usage(reader, first.events)))
     if spent != (1000, 34, 200):
         wrong.append(f"the second attempt counts {spent} tokens")
     return wrong
@@ -132,12 +129,34 @@ def plugin(cli: str, place: Path) -> list[str]:
 
 
 def counted(cli: str, place: Path) -> list[str]:
-    """The model is asked nothing of which no tokens are reported."""
-    played = playing.play(cli, "write", place)
-    events, reader = playing.again(cli, played)
-    asked = tuple(played.requests * one for one in (TOKENS_IN - TOKENS_CACHED, TOKENS_OUT, TOKENS_CACHED))
-    spent = usage(reader, events)
-    return [] if spent == asked else [f"the model counts {asked} tokens, and it reports {spent}"]
+    """The model is asked nothing of which no tokens are reported, also not by subagents, and nothing counts twice."""
+    wrong = []
+    for script in ("write", "subagent", "subagents", "background"):
+        played = playing.play(cli, script, place / script)
+        events, reader = playing.again(cli, played)
+        asked, spent = tokens(played.requests), usage(reader, events)
+        wrong += [] if spent == asked else [f"{script}: the model counts {asked} tokens, and it reports {spent}"]
+    return wrong
+
+
+def gone(cli: str, place: Path) -> list[str]:
+    """It says when a session that is to be resumed is not there, or its file is no session."""
+    first = playing.play(cli, "text", place)
+    session = next((event.session for event in first.events if event.session), "")
+    missing = "ses_0e44d0893ffeqpBmONanFLzzWT" if cli == "opencode" else "568f5743-97d8-49ff-9783-9990079a8fd4"
+    wrong = []
+    for kind, name in (("not there", missing), ("broken", session)):
+        if kind == "broken":
+            for path in [one for one in (place / "home").rglob("*.jsonl") if one.is_file()]:
+                path.write_bytes(b"no session")
+        played = playing.play(cli, "text", place, session=name, prompt="Go on.")
+        reader = playing.adapter(cli)
+        reader.start(Errand("Go on.", "/w", "/h", session=name))
+        events = [event for line in played.out.splitlines() for event in reader.read(line, time.time())]
+        found = verdict(reader, events, played.code, played.err)
+        if played.requests == 0 and (found is None or found.fault != "session"):
+            wrong.append(f"{kind}: {found}")
+    return wrong
 
 
 def terminal(cli: str, place: Path) -> list[str]:
@@ -162,7 +181,7 @@ CHECKS |= {
     "merges": merges,
     "plugin": plugin,
 }
-CHECKS |= {"counted": counted, "terminal": terminal, "hangs": hangs}
+CHECKS |= {"counted": counted, "gone": gone, "terminal": terminal, "hangs": hangs}
 
 
 def main(arguments: list[str]) -> int:

@@ -32,7 +32,7 @@ from tests.agents.expected import OUTCOMES
 FIXTURES = Path(__file__).parent / "fixtures"
 LIMIT_S = 40.0
 NOISE = re.compile(r"RUM flush|RIPGREP|ripgrep", re.IGNORECASE)
-LOGGED = re.compile(r"\[(WARN|ERROR)\]|\"type\":\"session.status\"")
+LOGGED = re.compile(r"\[(WARN|ERROR)\]|\"type\":\"(session.status|step-finish)\"")
 
 
 def record(cli: str, script: str, version: str) -> None:

@@ -321,6 +321,56 @@ if sys.argv[1] == "":
     assert desk.run(prompt="Fix it.").result["text"].startswith("session s-2: ")
 
 
+FAILS_TO_RESUME = """
+import sys
+prompt, session = sys.stdin.read(), sys.argv[1]
+with open("starts", "a") as file:
+    file.write(f"{session}\\n")
+print('SPOOL:USAGE {"tokens_in": 10, "tokens_out": 1, "cost_usd": 0.5}')
+if session:
+    print('SPOOL:FAILED {"reason": "it is gone", "fault": "FAULT"}')
+elif "new fails" in prompt:
+    print('SPOOL:FAILED {"reason": "it is gone", "fault": "FAULT"}')
+else:
+    print('SPOOL:SESSION {"id": "s-2"}')
+    print("new: " + prompt)
+"""
+
+
+@pytest.mark.parametrize("fault", ["session", "context", "input"])
+def test_a_session_that_cannot_go_on_is_begun_anew_once(tmp_path: Path, fault: str) -> None:
+    """G11: the task had failed for good."""
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    desk = Desk(tmp_path, RESUMES, {"args": ["{session}"], "accept": ["false"]}, cwd=repo)
+    desk.previous = {"attempt": 1, "output": desk.run(prompt="Fix it.").result}
+    desk.script = FAILS_TO_RESUME.replace("FAULT", fault)
+    ended = desk.run(prompt="Fix it.")
+    assert ended.result["outcome"] == "not_accepted", ended.said
+    assert ended.result["text"].startswith("new: Fix it.\nThis is another attempt.")
+    assert "false: exit code 1" in ended.result["text"]
+    assert (ended.result["session"], ended.result["session_lost"]) == ("s-2", "s-2: it is gone")
+    assert (ended.result["tokens_used"], ended.result["cost_usd"]) == (22, 1.0), "what was used in vain counts"
+    assert (repo / "starts").read_text() == "s-2\n\n"
+    assert "the session cannot go on, and it begins anew: s-2: it is gone" in ended.said
+    desk.previous = {"attempt": 2, "output": ended.result}
+    ended = desk.run(prompt="new fails")
+    assert ended.result["outcome"] == {"session": "failed", "context": "blocked", "input": "refused"}[fault]
+    assert (repo / "starts").read_text() == "s-2\n\n" * 2, "once, and never twice"
+    assert ended.result["tokens_used"] == 22
+
+
+def test_a_session_that_is_told_of_is_that_of_the_attempt_that_went_on_with_it(tmp_path: Path) -> None:
+    """One that is ended before its first word goes on with it, too."""
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    desk = Desk(tmp_path, RESUMES, {"args": ["{session}"], "accept": ["false"]}, cwd=repo)
+    desk.previous = {"attempt": 1, "output": desk.run(prompt="Fix it.").result}
+    desk.script = "import sys; sys.exit(75)"
+    ended = desk.run(prompt="Fix it.")
+    assert (ended.code, ended.result["session"]) == (75, "s-2")
+
+
 def test_an_agent_finds_the_attempt_and_not_its_profile(tmp_path: Path) -> None:
     script = "import json, os\nprint(json.dumps([dict(os.environ), os.getcwd()]))"
     desk = Desk(tmp_path, script, {"env": {"MINE": "1"}}, env={"PWD": "/elsewhere"})

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
-Fault = Literal["quota", "rate", "auth", "input", "context", "refusal", "transient", "permission", "budget"]
+# "session": the session that was to be resumed is gone, torn, or cannot be read.
+Fault = Literal[
+    "quota", "rate", "auth", "input", "context", "refusal", "transient", "permission", "budget", "session"
+]
 Cost = Literal["reported", "estimated", "unknown"]
 # Whether the usage events of one attempt are to be summed, or the last one says all: in a resumed session, also
-# what earlier attempts used.
+# what earlier attempts used. Both count subagents.
 Counting = Literal["sum", "last"]
 
 
@@ -53,13 +56,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost in USD. tokens_in is without what was cached."""
+    """Tokens and cost in USD. tokens_in is without what was cached. sure: these are all; else it used at least so
+    much, and how much more is unknown."""
 
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
     cost_usd: float = 0.0
     cost: Cost = "unknown"
+    sure: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,9 @@ class Trouble:
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that was said; the fields that are set say which. text: the agent's words; tool: the name of a tool
-    that it called; verb, said: a line of the protocol of `generic`; done: the agent says it ended.
+    that it called; verb, said: a line of the protocol of `generic`; done: the agent says it ended. by: of a usage,
+    the session whose it is; helper: the session of a subagent that was started, whose usage comes by itself; least:
+    what was used at the least, by another count, since usage may be missing.
     """
 
     session: str = ""
@@ -86,6 +93,9 @@ class Event:
     verb: str = ""
     said: Mapping[str, object] | None = None
     done: bool = False
+    by: str = ""
+    helper: str = ""
+    least: Usage | None = None
 
 
 class Adapter(Protocol):

@@ -13,13 +13,15 @@ from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Sta
 from spoold.agents.adapters.memory import Memory
 from spoold.agents.adapters.stream import Stream
 
+# A session that is gone, or whose file cannot be read (claude-code #62851, and played).
+LOST = "no conversation found|session.{0,60}(could not be|cannot be|not) (found|read|loaded)"
 # Edits within the workspace and commands are allowed. What else would be a question is denied: nobody is asked.
 SETTINGS = {"permissions": {"defaultMode": "acceptEdits", "allow": ["Bash", "WebFetch", "WebSearch"]}}
 
 
 class Claude:
-    """Its result has the tokens of the attempt, and a cost that it estimates itself. In a session that is resumed the
-    cost is that of all its attempts: it is left out."""
+    """Each of its results has the tokens by model and a cost that it estimates itself, both of the whole session with
+    all its subagents; `usage` is of its own words alone. With subagents in the background it prints several."""
 
     name: ClassVar[str] = "claude"
     program: ClassVar[str] = "claude"
@@ -29,17 +31,17 @@ class Claude:
     recorded: ClassVar[str] = (
         "claude 2.1.332, played against a scripted model; its limit events from the documentation"
     )
-    counting: ClassVar[Counting] = "sum"
+    counting: ClassVar[Counting] = "last"
     resumes: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._memory = Memory()
-        self._stream = Stream(self._memory, cached_within=False)
+        self._memory = Memory(LOST)
+        self._stream = Stream(self._memory, by_model=True)
 
     def start(self, errand: Errand) -> Start:
         """The prompt goes to stdin."""
         home = f"{errand.home}/.claude"
-        self._stream.resumed = bool(errand.session)
+        self._memory.resumed = bool(errand.session)
         argv = [*(errand.command or (self.program,)), "-p", "--output-format", "stream-json", "--verbose"]
         argv += ["--setting-sources", "user", "--strict-mcp-config"]
         argv += ["--model", errand.model] if errand.model else []

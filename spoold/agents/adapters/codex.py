@@ -25,16 +25,23 @@ SETTINGS = (
     "sandbox_workspace_write.exclude_slash_tmp=true",
     "features.plugins=false",
 )
-# It hides how long it waits, up to days. This part of its log, on stderr, says it, and nothing else.
-LOG = "codex_core::responses_retry=warn"
+# It hides how long it waits, up to days, and what its subagents use. These parts of its log, on stderr, say it, and
+# nothing else: the second has one line for each answer of the model, whichever agent asked.
+LOG = "codex_core::responses_retry=warn,codex_otel.trace_safe[{input_token_count}]=info"
+# A session that is gone, or whose file cannot be read (codex #22064, and played).
+LOST = "thread/(resume|read) failed|no rollout found|thread not (found|loaded)"
 # It knows none of the usual variables but TRACEPARENT.
 TRACED = '[otel]\ntrace_exporter = {{otlp-http = {{endpoint = {url}, protocol = "json"}}}}\n'
 _RETRY = re.compile(r"retrying sampling request \(\d+/\d+ in ([\d.]+)(ms|s|m|h)\).*?sampling_error=(.*)")
+_SPENT = re.compile(r"\bevent\.kind=response\.completed .*input_token_count=")
+_COUNT = re.compile(r"\b(input|output|cached)_token_count=(\d{1,15})\b")
+_WHOSE = re.compile(r"\bconversation\.id=([\w-]+)")
 _NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
 
 
 class Codex:
-    """Usage is said once per turn, and is that of the whole thread."""
+    """Usage is said on stderr, once per answer of the model to any agent: it is to be summed. What a turn says on
+    stdout is the total of its thread, without subagents."""
 
     name: ClassVar[str] = "codex"
     program: ClassVar[str] = "codex"
@@ -42,14 +49,15 @@ class Codex:
     takes: ClassVar[tuple[str, ...]] = ("model",)
     by_model: ClassVar[tuple[str, ...]] = ()
     recorded: ClassVar[str] = "codex 0.169.0, played against a scripted model"
-    counting: ClassVar[Counting] = "last"
+    counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._memory = Memory()
+        self._memory = Memory(LOST)
 
     def start(self, errand: Errand) -> Start:
         """The prompt goes to stdin. With OPENAI_BASE_URL the model is asked there, with OPENAI_API_KEY."""
+        self._memory.resumed = bool(errand.session)
         argv = [*(errand.command or (self.program,)), "exec"]
         argv += ["resume"] if errand.session else []
         argv += ["--json", "--skip-git-repo-check", "--ignore-rules"]
@@ -69,7 +77,9 @@ class Codex:
         if errand.trace:  # not on the command line, which every user of the machine may read
             files[f"{errand.home}/.codex/config.toml"] = TRACED.format(url=json.dumps(f"{errand.trace}/v1/traces"))
         env = {"HOME": errand.home, "CODEX_HOME": f"{errand.home}/.codex", "TMPDIR": f"{errand.home}/tmp"}
-        return Start(tuple(argv), errand.prompt, env | {"RUST_LOG": LOG} | dict(errand.env), files)
+        more = errand.env.get("RUST_LOG")
+        env |= {**errand.env, "RUST_LOG": f"{more},{LOG}" if more else LOG}
+        return Start(tuple(argv), errand.prompt, env, files)
 
     def read(self, line: str, now: float) -> list[Event]:
         """Events of `--json`."""
@@ -86,8 +96,9 @@ class Codex:
                 usage = lines.inner(found, "usage")
                 cached = lines.count(usage.get("cached_input_tokens"))
                 fresh = max(0, lines.count(usage.get("input_tokens")) - cached)
+                # In a thread that was resumed it is also what was used before.
                 spent = Usage(fresh, lines.count(usage.get("output_tokens")), cached)
-                return [Event(usage=spent), *self._memory.done()]
+                return [*([] if self._memory.resumed else [Event(least=spent)]), *self._memory.done()]
             case "turn.failed":
                 return self._memory.erred(faults.trouble(lines.text(lines.inner(found, "error").get("message")), now))
             case "error":  # the same words come again in turn.failed, unless it tries again
@@ -102,6 +113,10 @@ class Codex:
         if not kind or kind in _NO_TOOLS:
             return []
         event = Event(tool=lines.text(item.get("tool")) or kind)
+        if kind == "collab_tool_call" and item.get("tool") == "spawn_agent":
+            started = item.get("receiver_thread_ids")
+            self._memory.worked()
+            return [event, *(Event(helper=lines.text(one)) for one in (started if isinstance(started, list) else ()))]
         if item.get("status") == "declined":
             return [event, *self._memory.refused("permission denied: the command was declined")]
         output = lines.text(item.get("aggregated_output"))
@@ -114,8 +129,13 @@ class Codex:
         return [event]
 
     def read_log(self, line: str, now: float) -> list[Event]:
-        """Waits before it tries again, on stderr."""
+        """Waits before it tries again, and what an answer of the model used, on stderr."""
         self._memory.now = now
+        if _SPENT.search(line):
+            count = {name: int(number) for name, number in _COUNT.findall(line)}
+            cached, whose = count.get("cached", 0), _WHOSE.search(line)
+            spent = Usage(max(0, count.get("input", 0) - cached), count.get("output", 0), cached)
+            return [Event(usage=spent, by=whose[1] if whose else "")]
         found = _RETRY.search(line)
         if not found:
             return []
@@ -125,7 +145,8 @@ class Codex:
     def ended(self, code: int, errors: str) -> Trouble | None:
         """It ends with 1 after every error, with 2 for arguments that it does not know, and with 0 when the model
         refused: it prints no refusal, so that nothing was said and nothing done."""
-        return self._memory.ended(code, errors, {2: "input"})
+        said = "\n".join(line for line in errors.splitlines() if not _SPENT.search(line))
+        return self._memory.ended(code, said, {2: "input"})
 
 
 def make() -> Adapter:

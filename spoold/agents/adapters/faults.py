@@ -111,6 +111,22 @@ _WORDS: tuple[tuple[Fault, tuple[str, ...]], ...] = (
         ),
     ),
 )
+# How providers refuse a history that is not whole, since the program was killed between a call and its answer:
+# claude-code #1894, #8484; codex #19661; opencode #5750; goose #2951; the others from the providers' references.
+_TORN_WORDS = (
+    "tool_use.{0,20}ids? (was|were) found without.{0,20}tool_result",
+    "unexpected.{0,5}tool_use_id.{0,5}found in.{0,5}tool_result",
+    "tool_calls.{0,5} must be followed by tool messages",
+    "role.{0,8}tool.{0,5} must be a response to",
+    "tool_call_ids? did not have response",
+    "no tool (output|call) found for function call",
+    "encrypted_content",
+    "without its required (following|preceding) item",
+    "signature.{0,5} in.{0,5}thinking",
+    "function (call turn|response parts)",
+    "roles must alternate",
+)
+_TORN = re.compile("|".join(_TORN_WORDS), re.IGNORECASE)
 _FAULTS = tuple((fault, re.compile("|".join(words), re.IGNORECASE)) for fault, words in _WORDS)
 _STATUSES: dict[int, Fault] = {400: "input", 401: "auth", 402: "quota", 403: "auth", 404: "input", 413: "context"}
 _STATUSES |= {422: "input", 429: "rate"}
@@ -126,6 +142,11 @@ def classify(text: str, status: int | None = None) -> Fault:
         found = _STATED.search(text)
         status = int(found[1]) if found else None
     return _STATUSES.get(status or 0, "transient")
+
+
+def torn(text: str) -> bool:
+    """Whether an error is about a history that is not whole."""
+    return bool(_TORN.search(text))
 
 
 def trouble(

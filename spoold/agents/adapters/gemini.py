@@ -25,11 +25,13 @@ SETTINGS = {
 CODES: dict[int, Fault] = {41: "auth", 42: "input", 44: "input", 52: "input", 53: "budget", 54: "transient"}
 _STATUSES: dict[int, Fault] = {401: "auth", 403: "auth", 404: "input", 429: "rate"}
 CODES |= {status & 0xFF: fault for status, fault in _STATUSES.items()}
+# A session that is gone, or whose file cannot be read (gemini-cli #24808, and played).
+LOST = "error resuming session|invalid session identifier|no previous sessions found"
 _RETRY = re.compile(r"^Attempt \d+ failed(?: with status (\d{3}))?\.\s+Retrying (.*)")
 
 
 class Gemini:
-    """Its result has the tokens of the attempt. The tokens from the cache are part of input_tokens."""
+    """Its result has the tokens of the attempt, with its subagents; those from the cache are part of input_tokens."""
 
     name: ClassVar[str] = "gemini"
     program: ClassVar[str] = "gemini"
@@ -41,10 +43,11 @@ class Gemini:
     resumes: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._memory = Memory()
+        self._memory = Memory(LOST)
 
     def start(self, errand: Errand) -> Start:
         """The prompt goes to stdin. It needs GEMINI_API_KEY, and asks at GOOGLE_GEMINI_BASE_URL if that is set."""
+        self._memory.resumed = bool(errand.session)
         system = f"{errand.home}/.gemini/system-settings.json"
         argv = [*(errand.command or (self.program,)), "-o", "stream-json", "--approval-mode", "yolo", "--skip-trust"]
         argv += ["--allowed-mcp-server-names", "none"]

@@ -1,9 +1,13 @@
 """What an adapter remembers of one attempt: its session, its errors, and whether anything came of it.
 
-Law: a program that ends with 0 has not always done something: its tools may have been refused, or its model.
+Law: a program that ends with 0 has not always done something: its tools may have been refused, or its model. Words
+about a session that is gone or torn mean that only where one was resumed.
 """
 
 from __future__ import annotations
+
+import re
+from dataclasses import replace
 
 from spoold.agents.adapters import faults
 from spoold.agents.adapters.adapter import Event, Fault, Trouble
@@ -13,10 +17,13 @@ STALE_S = 120.0
 
 
 class Memory:
-    """now: epoch s, of the last line; spoke: the agent said something. A tool that worked after a refused one makes
-    good for it: the agent found another way."""
+    """lost: how the program says that a session is not there, or cannot be read; resumed: whether it was to go on
+    with one. now: epoch s, of the last line; spoke: the agent said something. A tool that worked after a refused one
+    makes good for it: the agent found another way."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost: str = r"(?!)") -> None:
+        self._lost = re.compile(lost, re.IGNORECASE)
+        self.resumed = False
         self.now = 0.0
         self.spoke = False
         self._acted = False
@@ -58,6 +65,8 @@ class Memory:
 
     def erred(self, trouble: Trouble) -> list[Event]:
         """Return the event of an error. A final one is also what the end says, unless the agent is done after it."""
+        if self.resumed and trouble.final and (self._lost.search(trouble.message) or faults.torn(trouble.message)):
+            trouble = replace(trouble, fault="session", until=None)
         self._error = trouble if trouble.final else self._error
         return [Event(trouble=trouble)]
 
@@ -70,6 +79,8 @@ class Memory:
         """Return what an end means. codes: exit codes with a meaning of their own."""
         if self._error is not None:
             return self._error
+        if self.resumed and not self.spoke and not self._acted and self._lost.search(errors):
+            return Trouble("session", _last(errors))
         if code == 0:
             if self._refusal is not None:
                 return Trouble("permission", f"it ended with 0, but was refused: {self._refusal.message}")

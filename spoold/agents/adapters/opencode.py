@@ -1,7 +1,8 @@
 """opencode: `opencode run --format json`, with its settings and its sessions in the private home.
 
-opencode hides a spent quota: it waits for as long as the provider says, up to days, and prints nothing. A plugin of
-ours, in the private home, writes each announcement of such a wait into a log, with the time at which it ends.
+opencode hides a spent quota: it waits for as long as the provider says, up to days, and prints nothing. It hides what
+its subagents do and use, too. A plugin of ours, in the private home, writes each announcement of such a wait into a
+log, with the time at which it ends, and what each step of any session used.
 
 Law: nobody is asked. A repository's settings and MCP servers are not loaded; its plugins are (see the guide).
 """
@@ -19,11 +20,14 @@ PLUGIN = """import { appendFileSync } from "node:fs"
 
 export const SpoolStatus = async () => ({
   event: async ({ event }) => {
-    if (event.type === "session.status" && event.properties.status.type === "retry")
+    const step = event.type === "message.part.updated" && event.properties.part.type === "step-finish"
+    if (step || (event.type === "session.status" && event.properties.status.type === "retry"))
       appendFileSync(process.env.SPOOL_AGENT_LOG, JSON.stringify({ at: Date.now(), ...event }) + "\\n")
   },
 })
 """
+# A session that is gone, or whose file cannot be read (opencode #27559, and played).
+LOST = "session not found|disk image is malformed|file is not a database"
 # opencode installs a package into a folder with plugins before it loads them, unless the lock file there names it.
 LOCK = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
 # Without a title it asks the model for one, and reports no tokens of that.
@@ -32,7 +36,7 @@ QUIET = ("AUTOUPDATE", "CLAUDE_CODE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD", "MODELS
 
 
 class OpenCode:
-    """Usage is said once per step: it is to be summed."""
+    """Usage is said once per step: it is to be summed. A step of its own it prints, and our plugin notes it, too."""
 
     name: ClassVar[str] = "opencode"
     program: ClassVar[str] = "opencode"
@@ -44,10 +48,12 @@ class OpenCode:
     resumes: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._memory = Memory()
+        self._memory = Memory(LOST)
+        self._steps: set[object] = set()
 
     def start(self, errand: Errand) -> Start:
         """The prompt goes to stdin. With OPENAI_BASE_URL the model is asked there, whatever its name."""
+        self._memory.resumed = bool(errand.session)
         config = f"{errand.home}/.config/opencode"
         log = f"{errand.home}/opencode-status.jsonl"
         base = errand.env.get("OPENAI_BASE_URL", "")
@@ -91,8 +97,10 @@ class OpenCode:
                     events += self._memory.refused(lines.text(state.get("error")))
                 else:
                     self._memory.worked()
+                helper = lines.text(lines.inner(state, "metadata").get("sessionId"))
+                events += [Event(helper=helper)] if part.get("tool") == "task" and helper else []
             case "step_finish":
-                events.append(Event(usage=_usage(part)))
+                events += self._step(part)
                 if part.get("reason") == "stop":
                     events += self._memory.done()
             case "error":
@@ -100,9 +108,11 @@ class OpenCode:
         return events
 
     def read_log(self, line: str, now: float) -> list[Event]:
-        """Waits, as our plugin wrote them down."""
+        """Waits, and what steps used, as our plugin wrote them down."""
         events: list[Event] = []
         for found in lines.objects(line):
+            if found.get("type") == "message.part.updated":
+                events += self._step(lines.inner(found, "properties", "part"))
             status = lines.inner(found, "properties", "status")
             at = resets.stamp(found.get("at"))
             if status.get("type") == "retry" and at is not None and now - at < STALE_S:
@@ -112,6 +122,14 @@ class OpenCode:
                 again = resets.stamp(status.get("next"))
                 events += self._memory.erred(faults.retrying(message, now, again=again))
         return events
+
+    def _step(self, part: dict[str, object]) -> list[Event]:
+        """Return what a step used, once: stdout and the log both have it."""
+        name = part.get("id")
+        if not isinstance(name, str) or name in self._steps:
+            return []
+        self._steps.add(name)
+        return [Event(usage=_usage(part), by=lines.text(part.get("sessionID")))]
 
     def ended(self, code: int, errors: str) -> Trouble | None:
         """It ends with 1 after an error that it printed, and with 0 also after a refused permission."""

@@ -27,6 +27,8 @@ SETTINGS = {
     # With a terminal of its own, a command that asks there waits for an answer that nobody gives.
     "tools": {"approvalMode": "yolo", "shell": {"enableInteractiveShell": False}},
 }
+# A session that is gone, or whose file cannot be read (played).
+LOST = "no saved session found"
 _LINE = re.compile(
     r"^(\S+Z) \[(?:WARN|ERROR|INFO)\] \[(RETRY|OPENAI_ERROR|[A-Z_]*ERROR)\](?: \[trace_id=[^\]]*\])? (.*)"
 )
@@ -35,7 +37,7 @@ _STATUS = re.compile(r"\bstatus (\d{3})\b|API Error: (\d{3})\b")
 
 
 class Qwen:
-    """Its result has the tokens of the session. The tokens from the cache are part of input_tokens."""
+    """Its result has the tokens of the session, with its subagents; those from the cache are part of input_tokens."""
 
     name: ClassVar[str] = "qwen"
     program: ClassVar[str] = "qwen"
@@ -47,12 +49,13 @@ class Qwen:
     resumes: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._memory = Memory()
-        self._stream = Stream(self._memory, cached_within=True)
+        self._memory = Memory(LOST)
+        self._stream = Stream(self._memory, by_model=False)
         self._error = ""
 
     def start(self, errand: Errand) -> Start:
         """The prompt goes to stdin. The model is asked at OPENAI_BASE_URL, with OPENAI_API_KEY."""
+        self._memory.resumed = bool(errand.session)
         home = f"{errand.home}/.qwen"
         system = f"{home}/system-settings.json"
         argv = [*(errand.command or (self.program,)), "-o", "stream-json", "--allowed-mcp-server-names", "none"]

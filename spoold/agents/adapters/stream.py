@@ -1,9 +1,12 @@
 """The event stream `stream-json`: that of claude, which qwen speaks too, with differences that are told apart here.
 
-Law: usage of single messages is not counted, since the result has the sum.
+Law: usage of single messages is no count of its own, since the result has the sum: where the sum is less, it has
+begun anew.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from spoold.agents.adapters import faults, lines, resets
 from spoold.agents.adapters.adapter import Cost, Event, Trouble, Usage
@@ -11,13 +14,13 @@ from spoold.agents.adapters.memory import Memory
 
 
 class Stream:
-    """Reads the lines of one attempt. cached_within: input_tokens has those that came from the cache, too;
-    resumed: the cost is also that of earlier attempts."""
+    """Reads the lines of one attempt. by_model: the sum of the session is by model in `modelUsage`, and `usage` of a
+    result is a part of it, as claude says it; else `usage` of a result is the sum, each message has a part of it, and
+    input_tokens has those that came from the cache, too, as qwen says it."""
 
-    def __init__(self, memory: Memory, *, cached_within: bool) -> None:
-        self._memory, self._cached_within = memory, cached_within
+    def __init__(self, memory: Memory, *, by_model: bool) -> None:
+        self._memory, self._by_model = memory, by_model
         self._resets: float | None = None
-        self.resumed = False
 
     def read(self, line: str, now: float) -> list[Event]:
         """Return the events of a line."""
@@ -49,6 +52,9 @@ class Stream:
                 events += self._memory.says(words)
             elif part.get("type") == "tool_use":
                 events.append(Event(tool=lines.text(part.get("name"))))
+        if not self._by_model and message.get("usage"):
+            # of a program that is killed there is no result, and those of its subagents may be missing
+            events.append(Event(least=replace(self._part(lines.inner(message, "usage")), sure=False)))
         if message.get("stop_reason") == "refusal":
             events += self._memory.erred(Trouble("refusal", "the model refused to go on"))
         return events
@@ -79,7 +85,7 @@ class Stream:
         return self._memory.erred(Trouble("quota", f"the limit {kind} is reached", self._resets, final=False))
 
     def _result(self, found: dict[str, object], now: float) -> list[Event]:
-        events = [Event(usage=self._usage(found))]
+        events = self._spent(found)
         text = lines.text(found.get("result")) or lines.text(lines.inner(found, "error").get("message"))
         text = text or " ".join(str(one) for one in _listed(found.get("errors")))
         subtype = lines.text(found.get("subtype"))
@@ -96,15 +102,30 @@ class Stream:
             return [*events, *self._memory.erred(faults.trouble(said, now, status=status, until=self._resets))]
         return [*events, *self._memory.done()]
 
-    def _usage(self, found: dict[str, object]) -> Usage:
-        usage = lines.inner(found, "usage")
+    def _spent(self, found: dict[str, object]) -> list[Event]:
+        own = self._part(lines.inner(found, "usage"))
+        if not self._by_model:
+            return [Event(usage=own)]
+        models = found.get("modelUsage")
+        if not isinstance(models, dict):
+            return [Event(least=replace(own, sure=False))]
+        each = [_of_model(lines.inner(models, name)) for name in models]
+        cost = lines.amount(found.get("total_cost_usd"))
+        sums = (sum(one.tokens_in for one in each), sum(one.tokens_out for one in each))
+        kind: Cost = "estimated" if cost else "unknown"
+        spent = Usage(*sums, sum(one.tokens_cached for one in each), cost, kind)
+        return [Event(usage=spent, least=own)]
+
+    def _part(self, usage: dict[str, object]) -> Usage:
         cached = lines.count(usage.get("cache_read_input_tokens"))
         into = lines.count(usage.get("input_tokens")) + lines.count(usage.get("cache_creation_input_tokens"))
-        price = found.get("total_cost_usd")
-        cost = 0.0 if self.resumed else lines.amount(price)
-        kind: Cost = "estimated" if cost else "unknown"
-        fresh = max(0, into - cached) if self._cached_within else into
-        return Usage(fresh, lines.count(usage.get("output_tokens")), cached, cost, kind)
+        fresh = into if self._by_model else max(0, into - cached)
+        return Usage(fresh, lines.count(usage.get("output_tokens")), cached)
+
+
+def _of_model(usage: dict[str, object]) -> Usage:
+    into = lines.count(usage.get("inputTokens")) + lines.count(usage.get("cacheCreationInputTokens"))
+    return Usage(into, lines.count(usage.get("outputTokens")), lines.count(usage.get("cacheReadInputTokens")))
 
 
 def _is_error(text: str) -> bool:

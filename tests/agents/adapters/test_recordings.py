@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.adapters.adapter import Errand, Event, Trouble
+from spoold.agents.adapters.adapter import Adapter, Errand, Event, Trouble, Usage
+from spoold.agents.heard import Heard
 from tests.agents import playing
-from tests.agents.expected import OUTCOMES, complaints, outcome, verdict
+from tests.agents.expected import ASK, OUTCOMES, complaints, outcome, tokens, usage, verdict
 from tests.agents.playing import Played
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -28,6 +29,14 @@ def recording(cli: str, script: str) -> tuple[Played, float]:
     return played, known["recorded_at"]
 
 
+def heard(reader: Adapter, events: list[Event]) -> Heard:
+    """What an attempt makes of events."""
+    found = Heard(reader.counting)
+    for event in events:
+        found.take(event)
+    return found
+
+
 @pytest.mark.parametrize(("cli", "script"), ALL)
 def test_a_recording_reads_as_its_script(cli: str, script: str) -> None:
     played, now = recording(cli, script)
@@ -36,6 +45,21 @@ def test_a_recording_reads_as_its_script(cli: str, script: str) -> None:
     assert not complaints(outcome(cli, script), reader, events, played.code, played.err, made, now)
     if script in ("text", "write"):
         assert len([event for event in events if event.session]) == 1
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+@pytest.mark.parametrize("script", ["write", "subagent", "subagents", "background"])
+def test_what_it_used_is_what_the_model_counted(cli: str, script: str) -> None:
+    """G12: claude's subagents doubled its cost and lacked their tokens; those of opencode and codex were missing."""
+    played, now = recording(cli, script)
+    events, reader = playing.again(cli, played, now)
+    asked = json.loads(text(cli, f"{script}.json"))["requests"]
+    assert asked > 3 or script == "write"
+    lost = [(-1, -1, -1)] if (cli, script) == ("codex", "background") else []  # it ended before its subagents
+    assert usage(reader, events) in (tokens(asked), *lost)
+    spent = heard(reader, events).usage
+    assert spent is not None
+    assert spent.cost_usd == pytest.approx(asked * 0.00357 if cli == "claude" else 0.0)
 
 
 @pytest.mark.parametrize("cli", playing.CLIS)
@@ -68,7 +92,8 @@ def test_a_line_that_is_cut_or_strange_says_nothing(cli: str) -> None:
 @pytest.mark.parametrize("cli", playing.CLIS)
 def test_an_event_in_the_middle_of_a_line_is_read(cli: str) -> None:
     played, now = recording(cli, "text")
-    whole, _ = playing.again(cli, played, now)
+    reader = playing.adapter(cli)
+    whole = [event for line in played.out.splitlines() for event in reader.read(line, now)]
     glued = "warning: not json {" + " and ".join(played.out.splitlines()) + " the end"
     one = playing.adapter(cli).read(glued, now)
     assert [event for event in one if event.text or event.usage or event.session] == [
@@ -181,17 +206,90 @@ def test_codex_says_in_its_output_that_it_tries_again_though_not_for_how_long() 
     assert [(trouble.fault, trouble.until, trouble.final) for trouble in told] == [("rate", None, False)]
 
 
-def test_the_cost_of_a_resumed_session_is_not_counted_twice() -> None:
-    played, now = recording("claude", "text")
-    costs = []
-    for session in ("", "s-1"):
+@pytest.mark.parametrize("cli", ["claude", "qwen"])
+def test_a_session_whose_total_has_lost_what_came_before_is_counted_as_it_is(cli: str) -> None:
+    """Its file was torn: the parts of its total say that all of it was used now."""
+    played, now = recording(cli, "write")
+    events, reader = playing.again(cli, played, now)
+    for before in (Usage(*ASK), Usage(1999, 1, 1), Usage(9999, 999, 999)):
+        assert usage(reader, events, before) == tokens(2)
+
+
+GONE = {
+    "claude": "No conversation found with session ID: 23024321-2bec-4f71-a4cc-32d36fd42e79",
+    "codex": "Error: thread/resume: thread/resume failed: no rollout found for thread id 568f (code -32600)",
+    "qwen": "No saved session found with ID 7119ab3e. Run `qwen --resume` without an ID to choose.",
+    "gemini": 'Error resuming session: Invalid session identifier "47168ba7".\n  Searched for sessions in /h/chats.',
+    "opencode": "\x1b[91m\x1b[1mError: \x1b[0mSession not found",
+}
+
+
+@pytest.mark.parametrize("cli", playing.CLIS)
+def test_a_session_that_is_gone_is_known_by_its_words_where_one_was_to_be_resumed(cli: str) -> None:
+    """G11: as played; those of claude come in its result, too."""
+    for session, fault in (("s-1", "session"), ("", {"gemini": "input"}.get(cli, "transient"))):
+        for code in (1, 0) if cli == "opencode" and session else (42 if cli == "gemini" else 1,):
+            reader = playing.adapter(cli)
+            reader.start(Errand("go on", "/w", "/h", session=session))
+            ended = reader.ended(code, GONE[cli])
+            assert (ended and ended.fault) == fault
+    said = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [GONE["claude"]]}
+    reader = playing.adapter("claude")
+    reader.start(Errand("go on", "/w", "/h", session="s-1"))
+    told = [event.trouble for event in reader.read(json.dumps(said), 0.0) if event.trouble]
+    assert [trouble.fault for trouble in told] == ["session"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "API Error: 400 messages.19: `tool_use` ids were found without `tool_result` blocks immediately after: t_1",
+        "API Error: 400 messages.0.content.0: unexpected tool_use_id found in tool_result blocks: toolu_bdrk",
+        "Missing required parameter: 'input[4].encrypted_content'",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+        "No tool output found for function call call_1.",
+    ],
+)
+def test_a_history_that_is_not_whole_is_a_lost_session(words: str) -> None:
+    """G11: sources are in `faults`."""
+    for session, fault in (("s-1", "session"), ("", "input")):
         reader = playing.adapter("claude")
         reader.start(Errand("go on", "/w", "/h", session=session))
-        (spent,) = [
-            event.usage for line in played.out.splitlines() for event in reader.read(line, now) if event.usage
-        ]
-        costs.append((spent.cost, spent.cost_usd > 0, spent.tokens_in))
-    assert costs == [("estimated", True, 1000), ("unknown", False, 1000)]
+        said = {"type": "result", "is_error": True, "api_error_status": 400, "result": words}
+        told = [event.trouble for event in reader.read(json.dumps(said), 0.0) if event.trouble]
+        assert [trouble.fault for trouble in told] == [fault]
+
+
+def test_claude_without_figures_by_model_has_used_at_least_what_it_says() -> None:
+    reader = playing.adapter("claude")
+    said = {"type": "result", "result": "ok", "usage": {"input_tokens": 7, "output_tokens": 2}}
+    spent = heard(reader, reader.read(json.dumps(said), 0.0)).usage
+    assert spent == Usage(7, 2, sure=False)
+
+
+def test_codex_says_on_stdout_what_its_thread_used_and_not_its_subagents() -> None:
+    """Where its log does not come, since another version writes another one."""
+    played, now = recording("codex", "write")
+    reader = playing.adapter("codex")
+    events = [event for line in played.out.splitlines() for event in reader.read(line, now)]
+    assert usage(reader, events) == tokens(2)
+    reader.start(Errand("go on", "/w", "/h", session="s-1"))
+    events = [event for line in played.out.splitlines() for event in reader.read(line, now)]
+    assert heard(reader, events).usage is None, "it is the total of a thread that was there before"
+    played, now = recording("codex", "subagent")
+    reader = playing.adapter("codex")
+    events = [event for line in played.out.splitlines() for event in reader.read(line, now)]
+    assert usage(reader, events) == (-1, -1, -1)
+
+
+def test_opencode_whose_log_does_not_come_has_used_more_than_is_known() -> None:
+    played, now = recording("opencode", "subagent")
+    reader = playing.adapter("opencode")
+    events = [event for line in played.out.splitlines() for event in reader.read(line, now)]
+    assert usage(reader, events) == (-1, -1, -1)
+    spent = heard(reader, events).usage
+    assert spent is not None
+    assert (spent.tokens_in, spent.sure) == (2000, False)
 
 
 def test_opencode_tells_the_session_of_an_attempt_that_only_waited() -> None:
