@@ -9,6 +9,7 @@
     choosing     model, tokens and temperature: of the task, the profile, or the type in the spool's settings
     turns        one turn: the program runs and is read, and is ended when it falls silent
     program      a program, started, read line by line, and ended with all its processes
+    living       whether a silent one is at work or hangs
     heard        all that an agent has said: its words, what it used, what stands in its way
     asking       a question of an agent becomes one for people
     ending       what an attempt ended with: outcome, exit code, result

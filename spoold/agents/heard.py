@@ -1,8 +1,8 @@
 """All that an agent has said in one attempt: its words, its session, what it used, and what stands in its way.
 
 Law: pure. Usage is counted as the adapter says, so that nothing is counted twice and no session is left out: one
-that the attempt gave up counts, and so does that of a subagent. Where something is missing, the sum says so. A trouble that the
-agent got over by itself is forgotten.
+that the attempt gave up counts, and so does that of a subagent. Where something is missing, the sum says so. A
+trouble that the agent got over by itself is forgotten.
 """
 
 from __future__ import annotations

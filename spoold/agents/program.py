@@ -23,6 +23,7 @@ from typing import IO, Literal
 import psutil
 
 from spoold.agents import homes
+from spoold.agents.living import Process, Sample
 
 Source = Literal["out", "errors", "log"]
 # A longer line (bytes) is read in pieces; so many lines wait to be read; so much of stderr (lines) is kept.
@@ -110,6 +111,16 @@ class Program:
                 self._errors.append(line[:2000])
         return found
 
+    def sample(self) -> Sample:
+        """Return what it and all that it started have used, also in a sandbox of their own."""
+        used: dict[Process, tuple[float, float]] = {}
+        for child in self._left():
+            with suppress(psutil.Error):
+                spent = child.cpu_times()
+                cpu = spent.user + spent.system + spent.children_user + spent.children_system
+                used[child.pid, child.create_time()] = (cpu, _moved(child))
+        return Sample(time.monotonic(), used)
+
     def rest(self) -> list[tuple[Source, str]]:
         """Return what is left to be read of a program that was ended."""
         found: list[tuple[Source, str]] = []
@@ -177,6 +188,14 @@ class Program:
                 self._logs[path] = (about.st_ino, file.tell() - len(data) + len(whole))
                 found += [("log", line) for line in whole.decode("utf-8", "replace").splitlines()]
         return found
+
+
+def _moved(process: psutil.Process) -> float:
+    """Return how many bytes a process has read and written; 0 where that is not to be known."""
+    with suppress(psutil.Error, AttributeError):
+        counts = process.io_counters()
+        return float(counts.read_chars + counts.write_chars)
+    return 0.0
 
 
 def _begin(target: Callable[..., None], *args: object) -> threading.Thread:

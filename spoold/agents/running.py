@@ -25,11 +25,12 @@ from spoold.agents.asking import ask
 from spoold.agents.contract import Contract, allowed_model, refused_repository
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard
+from spoold.agents.living import Bounds
 from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
 from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
 from spoold.agents.telemetry.around import listening
-from spoold.agents.turns import Bounds, CannotStart, Scene, run_command, take_turn
+from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
 

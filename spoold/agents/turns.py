@@ -1,7 +1,7 @@
 """One turn of an agent: its program runs, and what it says is read, until it ends or has to be ended.
 
-Law: a turn never hangs. It is ended when it falls silent, when it hides a spent quota behind retries of its own, and
-when it stays after it said that it is done.
+Law: a turn never hangs. It is ended when it falls silent and does nothing, when it hides a spent quota behind retries
+of its own, and when it stays after it said that it is done.
 
 Touches: the clock, the terminal.
 """
@@ -19,6 +19,7 @@ from spoold.agents.accepting import OUTPUT_MAX, Ran
 from spoold.agents.adapters.adapter import Adapter, Event, Start, Trouble
 from spoold.agents.ending import Turn
 from spoold.agents.heard import Heard
+from spoold.agents.living import Bounds, Life
 from spoold.agents.places import Sandbox
 from spoold.agents.program import Program, Source
 from spoold.protocol.errors import SpoolError
@@ -28,14 +29,6 @@ LOOK_S = 0.2
 # For how long (s) an agent may stay after it said that it is done, or that it cannot go on; and how long it may try a
 # quota by itself before that counts as spent.
 LINGER_S, SETTLE_S, PATIENCE_S = 10.0, 5.0, 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """start_s: until its first word; idle_s: the longest silence; both in seconds."""
-
-    start_s: float
-    idle_s: float
 
 
 class CannotStart(SpoolError):
@@ -79,7 +72,7 @@ class Scene:
 def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Heard, bounds: Bounds) -> Turn:
     """Run the agent once; what it says is in `heard`. Errors: CannotStart, SpoolError."""
     program = scene.program(start)
-    watch = _Watch(heard, bounds)
+    watch = _Watch(heard, Life(bounds, time.monotonic()))
     try:
         while not program.over:
             lines = program.heard(LOOK_S)
@@ -88,7 +81,7 @@ def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Heard, bounds
                 heard.take(event)
                 _tell(event)
             scene.alive()
-            why = "it was stopped" if scene.stopped() else watch.look(bool(lines), bool(events))
+            why = "it was stopped" if scene.stopped() else watch.look(bool(lines), bool(events), program)
             if why is not None:
                 return Turn(0 if heard.done and not why else None, why, program.errors)
         return Turn(program.code, "", program.errors)
@@ -111,36 +104,35 @@ def _read(adapter: Adapter, lines: Sequence[tuple[Source, str]]) -> list[Event]:
 class _Watch:
     """Knows when a turn has to end."""
 
-    def __init__(self, heard: Heard, bounds: Bounds) -> None:
-        self._heard, self._bounds = heard, bounds
-        self._last = time.monotonic()
+    def __init__(self, heard: Heard, life: Life) -> None:
+        self._heard, self._life = heard, life
         self._troubled: float | None = None
         self._done: float | None = None
-        self._spoke = False
 
-    def look(self, heard_something: bool, said_something: bool) -> str | None:
+    def look(self, heard_something: bool, said_something: bool, program: Program) -> str | None:
         """Return why it has to end now, '' where what it said is reason enough; None if it goes on. said_something:
         an event, so that it was not yet done: a subagent of it may go on.
         """
-        now, heard, bounds = time.monotonic(), self._heard, self._bounds
+        now, heard = time.monotonic(), self._heard
         if heard_something:
-            self._last, self._spoke = now, True
+            self._life.speaks(now)
+        elif self._life.wants(now):
+            self._life.take(program.sample())
         self._done = (now if said_something else self._done or now) if heard.done else None
         self._troubled = (self._troubled or now) if heard.trouble is not None else None
         if self._done is not None and now - self._done > LINGER_S:
             return ""
         if heard.trouble is not None and self._troubled is not None:
-            patience = _patience(heard.trouble, bounds)
+            patience = _patience(heard.trouble, self._life.idle_s)
             if now - self._troubled > patience:
                 return ""
-        most = bounds.idle_s if self._spoke else bounds.start_s
-        return f"it said nothing for {most:g} s" if now - self._last > most else None
+        return self._life.over(now) or None
 
 
-def _patience(trouble: Trouble, bounds: Bounds) -> float:
-    """Return how long (s) an agent may try to get over a trouble."""
+def _patience(trouble: Trouble, idle_s: float) -> float:
+    """Return how long (s) an agent may try to get over a trouble. idle_s: the longest silence."""
     if trouble.fault not in ("quota", "rate"):
-        return SETTLE_S if trouble.final else bounds.idle_s
+        return SETTLE_S if trouble.final else idle_s
     hopeless = trouble.until is not None and trouble.until - time.time() > PATIENCE_S
     return SETTLE_S if trouble.final or hopeless else PATIENCE_S
 

@@ -39,15 +39,17 @@ USAGE_LIMIT = "You've hit your usage limit. Upgrade to Pro, or try again at 12:1
 class Script:
     """What the model does. call: the tool that it calls first: write, outside (a file outside of the workspace),
     shell, or terminal (a command that asks at the terminal); agents: how many subagents it starts before, one after
-    another, each of which does the same; background: without waiting for them; line: what the shell is to run, ''
-    for the making of a file; status: of an error, which is given `times` times (0: for ever); code, message: what the
-    error says; resets_in: s until a quota opens, as some providers say it in a field.
+    another, each of which does the same; background: without waiting for them; slow_s: how long each answer takes;
+    line: what the shell is to run, '' for the making of a file; status: of an error, which is given `times` times
+    (0: for ever); code, message: what the error says; resets_in: s until a quota opens, as some providers say it in a
+    field.
     """
 
     text: str = "All of it is done."
     call: str = ""
     agents: int = 0
     background: bool = False
+    slow_s: float = 0.0
     line: str = ""
     status: int = 200
     code: str = ""
@@ -67,6 +69,7 @@ SCRIPTS: dict[str, Script] = {
     "terminal": Script(call="terminal"),
     "subagent": Script(call="write", agents=1),
     "subagents": Script(call="write", agents=2),
+    "slow": Script(call="write", agents=1, slow_s=4.0),
     "background": Script(call="write", agents=2, background=True),
     "merge": Script(call="shell", line="git merge -q side; git add -A && git commit -q --no-edit && touch made.txt"),
     "retry_after": Script(
@@ -144,6 +147,8 @@ class FakeModel:
             return Reply(
                 status=script.status, code=script.code, message=script.message, headers=script.headers, resets=resets
             )
+        if script.slow_s:
+            self.released.wait(script.slow_s)
         if script.hangs:
             self.released.wait(HANG_S)
         tools = dialect.tools(body)

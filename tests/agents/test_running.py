@@ -163,6 +163,32 @@ def test_a_silent_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     assert not survivors()
 
 
+# Silent for longer than it may be; what is at work is a child of its child, in a session of its own.
+WORKS = """
+import subprocess, sys, time
+print("thinking", flush=True)
+line = "import time; until = time.monotonic() + 4\\nwhile time.monotonic() < until: pass"
+subprocess.run(["/bin/sh", "-c", "/usr/bin/python3 -c '" + line + "'; true"], start_new_session=True, check=True)
+print("worked")
+"""
+
+
+@pytest.mark.parametrize("kind", ["none", "bwrap"])
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_silent_agent_whose_processes_work_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """G13: an agent whose subagent worked was ended as silent."""
+    shown = [*map(str, Path(sys.executable).resolve().parents[1:2]), str(tmp_path / "agent.py")]
+    sandbox = {"kind": kind, "show": shown} if kind != "none" else kind
+    ended = Desk(tmp_path, WORKS, {"idle_timeout": 2, "sandbox": sandbox}).run(prompt="x")
+    assert (ended.code, ended.result["text"]) == (0, "thinking\nworked"), ended.said
+
+
+def test_a_busy_loop_is_no_work_for_ever(tmp_path: Path) -> None:
+    """G13: where the attempt has no timeout of its own."""
+    ended = Desk(tmp_path, "print('x', flush=True)\nwhile True: pass", {"idle_timeout": 0.5}).run(prompt="x")
+    assert ended.result["reasons"] == ["transient: it said nothing for 4 s, although its processes were busy"]
+
+
 def test_one_that_never_says_a_word_has_its_own_bound(tmp_path: Path) -> None:
     ended = Desk(tmp_path, "import time; time.sleep(60)", {"start_timeout": 0.5}).run(prompt="x")
     assert ended.result["reasons"] == ["transient: it said nothing for 0.5 s"]

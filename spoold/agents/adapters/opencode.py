@@ -2,7 +2,7 @@
 
 opencode hides a spent quota: it waits for as long as the provider says, up to days, and prints nothing. It hides what
 its subagents do and use, too. A plugin of ours, in the private home, writes each announcement of such a wait into a
-log, with the time at which it ends, and what each step of any session used.
+log, with the time at which it ends, and what each step of any session used; and it says there that an answer comes.
 
 Law: nobody is asked. A repository's settings and MCP servers are not loaded; its plugins are (see the guide).
 """
@@ -18,11 +18,17 @@ from spoold.agents.adapters.memory import STALE_S, Memory
 
 PLUGIN = """import { appendFileSync } from "node:fs"
 
+let told = 0
+const tell = (what) => {
+  told = Date.now()
+  appendFileSync(process.env.SPOOL_AGENT_LOG, JSON.stringify({ at: told, ...what }) + "\\n")
+}
+
 export const SpoolStatus = async () => ({
   event: async ({ event }) => {
     const step = event.type === "message.part.updated" && event.properties.part.type === "step-finish"
-    if (step || (event.type === "session.status" && event.properties.status.type === "retry"))
-      appendFileSync(process.env.SPOOL_AGENT_LOG, JSON.stringify({ at: Date.now(), ...event }) + "\\n")
+    if (step || (event.type === "session.status" && event.properties.status.type === "retry")) tell(event)
+    else if (event.type.startsWith("message.part.") && Date.now() - told > 1000) tell({ type: "alive" })
   },
 })
 """

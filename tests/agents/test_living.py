@@ -1,0 +1,70 @@
+"""A silent agent lives while its processes work, and is ended when they do nothing, or for too long."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from spoold.agents.living import BUSY_TIMES, BYTES_S, CPU_SHARE, Bounds, Life, Sample, worked
+
+IDLE_S, START_S = 60.0, 30.0
+
+
+def sample(at: float, cpu: float = 0.0, moved: float = 0.0, pid: int = 7) -> Sample:
+    """Of one process."""
+    return Sample(at, {(pid, 1.0): (cpu, moved)})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "works"),
+    [
+        (sample(0), sample(10), False),
+        (sample(0), sample(10, cpu=10 * CPU_SHARE * 0.9), False),
+        (sample(0), sample(10, cpu=10 * CPU_SHARE * 1.1), True),
+        (sample(0), sample(10, moved=10 * BYTES_S * 0.9), False),
+        (sample(0), sample(10, moved=10 * BYTES_S * 1.1), True),
+        (sample(0), sample(10, pid=8), True),
+        (sample(0, cpu=5.0), sample(10, cpu=1.0), False),
+        (sample(0), Sample(10, {}), False),
+    ],
+)
+def test_work_is_what_a_program_that_waits_does_not_do(before: Sample, now: Sample, works: bool) -> None:
+    """G13."""
+    assert worked(before, now) is works
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_it_is_ended_when_it_does_nothing_for_its_bound_and_never_before(seed: int) -> None:
+    """G13: random times of speech, work and rest, second by second."""
+    chance = random.Random(seed)
+    life, cpu, last_word, last_work, spoke = Life(Bounds(START_S, IDLE_S), 0.0), 0.0, 0.0, 0.0, False
+    does, until = "rest", 0.0
+    for second in range(1, 3000):
+        now = float(second)
+        if now >= until:
+            does = chance.choice(("speak", "work", "work", "rest", "rest"))
+            until = now + chance.choice((1, 5, 20, 50, 80, 700))
+        if does == "speak":
+            life.speaks(now)
+            last_word, spoke = now, True
+        cpu += 1.0 if does == "work" else 0.01
+        last_work = now if does == "work" else last_work
+        if does != "speak" and life.wants(now):
+            life.take(sample(now, cpu))
+        bound = IDLE_S if spoke else START_S
+        rests, silent = now - max(last_word, last_work), now - last_word
+        if life.over(now):
+            # A sample is not taken at once, and says of its whole time that there was work.
+            assert rests > bound - 8 or silent > bound * BUSY_TIMES
+            assert ("busy" in life.over(now)) == (silent > bound * BUSY_TIMES and rests <= bound)
+            return
+        assert rests <= bound + 8, "it hangs"
+        assert silent <= bound * BUSY_TIMES, "it is busy for ever"
+
+
+def test_a_short_bound_is_looked_at_more_often() -> None:
+    life = Life(Bounds(1.0, 1.0), 0.0)
+    assert life.wants(0.0)
+    life.take(sample(0.0))
+    assert (life.wants(0.1), life.wants(0.13)) == (False, True)
