@@ -24,6 +24,7 @@ from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import BadFile, WaitTimeout
 from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
+from spoold.rules.attempts.accounts import Tree, tree_of
 from spoold.rules.gates.facts import OVER, parent_in
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.store.locate import Located, locate, locate_many
@@ -40,6 +41,7 @@ class Branch:
 
     blocked_on: the tasks that have to end before it goes on: those that it comes after, and, while its slot is lent,
     its own children. est_completion: when (RFC 3339) all of it has probably ended; None where nothing tells.
+    tokens_used, cost_usd: of its own attempts that ended; None where none tells.
     """
 
     id: str
@@ -52,6 +54,14 @@ class Branch:
     est_completion: str | None
     children: tuple[Branch, ...] = ()
     sent_back: str = ""
+    tokens_used: float | None = None
+    cost_usd: float | None = None
+
+    @property
+    def tree(self) -> Tree:
+        """What it and all below it came to."""
+        own = Tree(1, self.tokens_used, self.cost_usd)
+        return tree_of(own, (child.tree for child in self.children))
 
     def walk(self) -> Iterator[Branch]:
         """This task, then all below it, depth first."""
@@ -154,7 +164,7 @@ class _Growing:
         if (mine, located.attempt) in self.lent and located.state is State.CLAIMED:
             blocked = tuple(child.id for child in children if child.state not in ENDED)
         made = Branch(row.id, row.state, row.type, row.attempt, row.worker, row.reason, blocked, est_completion=None)
-        made = replace(made, sent_back=row.sent_back)
+        made = replace(made, sent_back=row.sent_back, tokens_used=row.tokens_used, cost_usd=row.cost_usd)
         left = [(one, self.rows[_name(one)].type) for one in self._all(located, set()) if one.state not in ENDED]
         seconds, _ = self.estimate(left)
         ends = stamp(self.store.clock.wall() + seconds) if seconds is not None and left else None

@@ -36,7 +36,8 @@ class TaskInfo:
     failures and crashes: the charges on its retry budget; attempts: all that ended, oldest first; total: their sums;
     sent_back: who sent it back last, in which round and why, until it has ended; progress_problem: why the last
     report of its progress does not count;
-    task: as submitted; path: its file, below the spool.
+    task: as submitted; path: its file, below the spool. tree: what it and all below it came to, where that was asked
+    for: it takes a look at the whole spool.
     """
 
     id: str
@@ -63,6 +64,7 @@ class TaskInfo:
     total: Total | None = None
     sent_back: str = ""
     task: dict[str, Any] = field(default_factory=dict)
+    tree: dict[str, Any] | None = None
 
 
 def describe(store: Store, ref: str) -> TaskInfo:

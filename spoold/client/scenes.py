@@ -6,7 +6,7 @@ heartbeats once, however many tasks there are. What cannot be read is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
@@ -27,7 +27,7 @@ from spoold.protocol.result import Result, Total
 from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task as Written
 from spoold.rules.answers.selection import Selection
-from spoold.rules.attempts.accounts import plus, total_of
+from spoold.rules.attempts.accounts import Tree, plus, total_of, trees
 from spoold.store import drop_search, locate
 from spoold.store.locate import Located
 from spoold.store.store import Store
@@ -58,12 +58,14 @@ def scene_of(
     if batch is not None and not found:
         raise nothing_fits(selection, met)
     histories = Histories(store)
-    tasks, spent = [], list[Total]()
+    tasks, spent, parents = list[Task](), list[Total](), dict[str, str]()
     for located, content in found:
         records, counted = histories.records(located)
         spent += filter(None, [total_of([counted]) if counted is not None else None])
         tasks.append(_task(store, located, content, records, counted, histories))
-    tasks = _with_tails(store, tasks, tails)
+        if above := key(text_in(content, "parent")):
+            parents[tasks[-1].key] = above
+    tasks = _with_trees(_with_tails(store, tasks, tails), parents)
     tasks += _outside(store, tasks)
     title = EVERYTHING if batch is None else f"batch {batch}"
     return Scene(title, store.clock.wall(), tuple(tasks), reduce(plus, spent) if spent else None)
@@ -165,6 +167,14 @@ def _cause(store: Store, located: Located, counted: Result | None) -> tuple[str,
     if located.state is not State.FAILED or counted is None or counted.error is None:
         return None
     return str(counted.error.cause or counted.error.code), counted.error.message
+
+
+def _with_trees(tasks: list[Task], parents: Mapping[str, str]) -> list[Task]:
+    """The tasks, of which those with children have what all of these came to. parents: of a task's key, the key."""
+    none = Total(attempts=0)
+    own = {one.key: one.total or none for one in tasks}
+    found = trees({name: Tree(1, one.tokens_used, one.cost_usd) for name, one in own.items()}, parents)
+    return [replace(one, tree=found[one.key]) if one.key in found else one for one in tasks]
 
 
 def _with_tails(store: Store, tasks: list[Task], most: int) -> list[Task]:

@@ -78,10 +78,17 @@ def slowest(scene: Scene) -> list[Task]:
 
 
 def dearest(scene: Scene) -> list[Task]:
-    """Return the tasks that tell of tokens or cost, the dearest first."""
-    spent = [(task.total.cost_usd, task.total.tokens_used, task) for task in scene.inside if task.total is not None]
+    """Return the tasks that tell of tokens or cost, or whose children do, the dearest first."""
+    spent = [(*_spent(task), task) for task in scene.inside]
     told = [one for one in spent if one[0] is not None or one[1] is not None]
     return [task for *_, task in sorted(told, key=lambda one: (-(one[0] or 0), -(one[1] or 0), one[2].key))]
+
+
+def _spent(task: Task) -> tuple[float | None, float | None]:
+    """The cost and the tokens of a task with all below it."""
+    if task.tree is not None:
+        return task.tree[2], task.tree[1]
+    return (None, None) if task.total is None else (task.total.cost_usd, task.total.tokens_used)
 
 
 def by_model(scene: Scene) -> dict[str, Spending]:

@@ -20,7 +20,7 @@ TOP = 20
 OPEN = 3
 TASKS_MOST = 1000
 _TEXT = 90
-_NUMBERS = frozenset({"tasks", "attempts", "ran", "tokens", "USD"})
+_NUMBERS = frozenset({"tasks", "with children: tasks", "attempts", "ran", "tokens", "USD"})
 
 
 def slowest(scene: Scene) -> Markup:
@@ -51,22 +51,30 @@ def spent_by_model(scene: Scene) -> Markup:
 
 
 def spent_by_task(scene: Scene) -> Markup:
-    """Return the dearest tasks."""
+    """Return the dearest tasks; where one has children, with what all below it came to."""
     found = figures.dearest(scene)
+    families = any(task.tree is not None for task in found)
     rows = [
         (
             state(task.state),
             _task(task),
-            right(figure(task.total.attempts)),
-            right(count(task.total.tokens_used)),
-            right(usd(task.total.cost_usd)),
+            right(figure(0 if task.total is None else task.total.attempts)),
+            right(count(None if task.total is None else task.total.tokens_used)),
+            right(usd(None if task.total is None else task.total.cost_usd)),
+            *(_whole(task) if families else ()),
         )
         for task in found[:TOP]
-        if task.total is not None
     ]
-    return part(
-        "Cost by task", of(len(rows), len(found)), table(("state", "task", "attempts", "tokens", "USD"), rows)
-    )
+    more = ("with children: tasks", "tokens", "USD") if families else ()
+    header = ("state", "task", "attempts", "tokens", "USD", *more)
+    return part("Cost by task", of(len(rows), len(found)), table(header, rows))
+
+
+def _whole(task: Task) -> tuple[str, ...]:
+    if task.tree is None:
+        return "", "", ""
+    tasks, tokens, cost_usd = task.tree
+    return right(figure(tasks)), right(count(tokens)), right(usd(cost_usd))
 
 
 def failures(scene: Scene) -> Markup:

@@ -67,7 +67,8 @@ class Task:
 
     since: when it was admitted, or submitted. total: the sums of all attempts that ended. reason: as in `spool show`.
     cause: the code and the message for which it failed. outside: it is no part of the batch, others wait for it.
-    wrote: the end of the log of its last attempt, only where that was asked for.
+    wrote: the end of the log of its last attempt, only where that was asked for. tree: how many tasks it and all
+    below it are, their tokens and their cost in USD; None for one without children.
     """
 
     key: str
@@ -84,6 +85,7 @@ class Task:
     archived: bool = False
     outside: bool = False
     wrote: str = ""
+    tree: tuple[int, float | None, float | None] | None = None
 
     @property
     def ran_s(self) -> float:

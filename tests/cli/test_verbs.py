@@ -537,3 +537,31 @@ def test_a_wrong_field_of_a_file_is_not_called_an_option(run: Run, tmp_path: Pat
     (tmp_path / "t.json").write_text('{"type": "x", "timeout": -1}')
     done = run("submit", "--priority", "high", str(tmp_path / "t.json"))
     assert (done.code, "--" in done.err.split("Mend")[0], "timeout: too small" in done.err) == (2, False, True)
+
+
+def test_a_tree_says_what_each_task_and_all_below_it_came_to(root: Path, run: Run) -> None:
+    for task, parent, more in (
+        ("plan", None, {"cost_usd": 0.25}),
+        ("a", "plan", {"tokens_used": 1000, "cost_usd": 0.5}),
+        ("b", "a", {"tokens_used": 200}),
+        ("c", "plan", {}),
+    ):
+        end(root, task, **more)
+        put(root, f"completed/{EndedName(task, 1, 'w-aaaaa').encode()}", {"id": task, "type": "t", "parent": parent})
+    assert run("tree", "plan").out.splitlines() == [
+        "plan (completed on w-aaaaa): 0.2500 USD; with 3 below it: 1,200 tokens, 0.7500 USD",
+        "  a (completed on w-aaaaa): 1,000 tokens, 0.5000 USD; with 1 below it: 1,200 tokens, 0.5000 USD",
+        "    b (completed on w-aaaaa): 200 tokens",
+        "  c (completed on w-aaaaa)",
+    ]
+    said = json.loads(run("tree", "plan", "--json").out)
+    assert (said["tokens_used"], said["cost_usd"]) == (None, 0.25)
+    assert said["tree"] == {"tasks": 4, "tokens_used": 1200, "cost_usd": 0.75}
+    assert "\ntree          4 tasks, 1,200 tokens, 0.7500 USD\n" in run("show", "plan", "--tree").out
+    assert "tree  " not in run("show", "plan").out
+    assert json.loads(run("show", "plan", "--tree", "--json").out)["tree"] == said["tree"]
+    assert json.loads(run("show", "plan", "--json").out)["tree"] is None
+    put(root, "rejected/plan.json", {"id": "plan"})
+    put(root, "rejected/plan.json.reason.json", {"error": {"code": "INVALID_TASK", "message": "no"}})
+    shown = json.loads(run("show", "--state", "rejected", "--tree", "--json").out)
+    assert [one["tree"] for one in shown] == [None]

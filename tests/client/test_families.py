@@ -61,6 +61,23 @@ def test_a_tree_that_has_ended_is_blocked_on_nothing() -> None:
     assert next((step.id, step.reason) for step in actionable(root)) == ("a", "EXIT_NONZERO: no")
 
 
+def test_a_branch_says_what_it_and_all_below_it_came_to() -> None:
+    made, master = family()
+    for task, more in (("a", {"tokens_used": 100, "cost_usd": 0.5}), ("leaf", {"tokens_used": 30})):
+        made.claim(task)
+        made.end(task, "completed", **more)
+    made.end("plan", "completed", tokens_used=7, cost_usd=0.25)
+    made.steps(master)
+    root = tree(made.store, "plan")
+    assert {one.id: one.tree for one in root.walk() if one.id != "deep"} == {
+        "plan": (5, 137, 0.75),
+        "a": (3, 130, 0.5),
+        "leaf": (2, 30, None),
+        "b": (1, None, None),
+    }
+    assert (root.tokens_used, root.cost_usd) == (7, 0.25)
+
+
 def test_nobody_waits_for_a_task_that_was_skipped() -> None:
     """Such a child kept its parent blocked, and stood among what is next."""
     made, master = family()

@@ -312,3 +312,14 @@ def test_more_tasks_cost_reads_and_not_listings_and_nothing_is_written() -> None
     assert many["list"] == few["list"]
     assert many["read"] - few["read"] == 45 * (5 + 2)  # each task once, and two records for each five tasks
     assert set(many) <= {"list", "read", "stat"}
+
+
+def test_a_task_with_children_has_what_all_of_them_came_to() -> None:
+    tree = Tree()
+    ended(tree, "plan", tokens_used=1, cost_usd=0.5)
+    ended(tree, "a", parent="Plan", tokens_used=10)
+    ended(tree, "b", parent="a", cost_usd=0.25)
+    ended(tree, "alone", parent="elsewhere", tokens_used=5)
+    scene = seen(tree)
+    assert {task.id: task.tree for task in scene.tasks if task.tree} == {"plan": (3, 11, 0.75), "a": (2, 10, 0.25)}
+    assert [task.id for task in figures.dearest(scene)] == ["plan", "a", "b", "alone"]

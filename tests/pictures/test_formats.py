@@ -21,6 +21,7 @@ from spoold.pictures.mermaid import label
 from spoold.pictures.scene import RUNNING, Attempt, Bond, Need, Scene, Task
 from spoold.pictures.svg import Markup, lines, tag
 from spoold.pictures.wording import clip, columns, log_text, visible
+from spoold.protocol.result import Total
 from tests.pictures.scenes import BEGAN, EVIL, big, hostile, ran, scene, task
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -302,3 +303,13 @@ def test_the_sentence_of_an_attempt_names_what_is_known() -> None:
     one = Attempt(2, "w-1", RUNNING, BEGAN, None, tokens=12, cost_usd=0.5, model="m", exit_code=3)
     text = timeline_svg.draw(scene(task("a", state="claimed", name="A task", attempts=(one,)), at=90))
     assert "a (A task), attempt 2: running, 1 m 30 s; on w-1; exit code 3; tokens 12; USD 0.5000; model m" in text
+
+
+def test_a_report_says_what_the_children_of_a_task_came_to() -> None:
+    alone = ran("alone", 0, 1, total=Total(attempts=1, tokens_used=3.0, cost_usd=0.125))
+    assert "with children" not in report_html.write(scene(alone))
+    planned = ran("plan", 0, 1, total=None, tree=(4, 1234.0, 2.5))
+    text = report_html.write(scene(alone, planned))
+    assert "with children: tasks" in text
+    for figure in ("1,234", "2.5", "0.125"):
+        assert figure in text

@@ -1,5 +1,6 @@
 """Sums over attempts, and what a dead worker's last beat says of one."""
 
+import random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from spoold.protocol.heartbeat import Heartbeat, HostId, Running
 from spoold.protocol.names import BeatName
 from spoold.protocol.quantity import MOST
 from spoold.protocol.result import Result, Total
-from spoold.rules.attempts.accounts import last_seen, plus, spent_by, total_of
+from spoold.rules.attempts.accounts import Tree, last_seen, plus, spent_by, total_of, tree_of, trees
 
 AT = "2026-02-02T09:01:20.000Z"
 
@@ -114,3 +115,31 @@ def test_stamps_that_cannot_be_read_tell_nothing(since: str, ran: object) -> Non
 def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
     later = "2026-02-02T10:00:00.000Z"
     assert last_seen(beat(later), BeatName("w1", 40), "a", 2) == (later, 0.0, 0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_tree_is_the_sum_of_its_tasks_each_once(seed: int) -> None:
+    """Random forests, with parents that are not there, rings, and figures that nobody tells."""
+    chance = random.Random(seed)
+    own = {
+        f"t{k}": Tree(1, chance.choice((None, float(chance.randrange(1000)))), chance.choice((None, 0.25, 1.5)))
+        for k in range(chance.randint(1, 30))
+    }
+    parents = {name: f"t{chance.randrange(35)}" for name in own if chance.random() < 0.8} | {"gone": "t0"}
+    found = trees(own, parents)
+    assert set(found) == {parent for child, parent in parents.items() if child in own and parent in own}
+    for root, whole in found.items():
+        inside = {root}
+        while more := {child for child, parent in parents.items() if parent in inside and child in own} - inside:
+            inside |= more
+        tokens = [own[one].tokens_used for one in inside if own[one].tokens_used is not None]
+        cost = [own[one].cost_usd for one in inside if own[one].cost_usd is not None]
+        assert whole.tasks == len(inside)
+        assert whole.tokens_used == (sum(map(float, filter(None, tokens))) if tokens else None)
+        assert whole.cost_usd == (sum(map(float, filter(None, cost))) if cost else None)
+
+
+def test_a_branch_is_itself_with_what_is_below_it() -> None:
+    child = Tree(3, 100.0, None)
+    assert tree_of(Tree(1, None, 0.5), [child, child]) == Tree(7, 200.0, 0.5)
+    assert tree_of(Tree(1, 5.0, None), []) == Tree(1, 5.0, None)

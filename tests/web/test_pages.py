@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -41,7 +42,9 @@ DATA_MOST, NODES_MOST = 150_000, 3000
 def browser(tmp_path: Path) -> Iterator[Browser]:
     root = make(tmp_path / "s")
     end(root, "good", tokens_used=1234, cost_usd=0.5)
-    end(root, "bad", "failed")
+    end(root, "bad", "failed", tokens_used=66)
+    child = {"id": "bad", "type": "t", "batch": "b1", "parent": "good"}
+    (root / "failed" / "bad.1.w-aaaaa.json").write_text(json.dumps(child))
     for number in range(5):
         waiting(root, f"w{number}", batch="b2", after="w0" if number else ())
     (root / "logs" / "bad.1.w-aaaaa.log").write_text("".join(f"line {n}\n" for n in range(1000)))
@@ -170,6 +173,8 @@ def test_a_batch_has_its_pictures_with_links(browser: Browser) -> None:
     assert text.count("<svg ") == 2
     assert '<a href="/tasks/bad"' in text
     assert "2 of 2 tasks ended" in main(text)
+    assert "good 1,234 tokens" in main(text)
+    assert "with 1 below it: 1,300 tokens" in main(text)
     picture = browser.get("/batch/graph.svg?name=b1")
     assert picture.headers["content-type"].startswith("image/svg+xml")
     assert "style-src 'sha256-" in picture.headers["content-security-policy"]

@@ -86,11 +86,13 @@ def summed(total: Total) -> str:
     parts = [amount(total.attempts, "attempt"), f"{figure(total.duration_s, 1)} s"]
     if total.cpu_s is not None:
         parts.append(f"{figure(total.cpu_s, 1)} s of CPU")
-    if total.tokens_used:
-        parts.append(amount(round(total.tokens_used), "token"))
-    if total.cost_usd:
-        parts.append(f"{figure(total.cost_usd, 4)} USD")
-    return ", ".join(parts)
+    return ", ".join([*parts, *spent(total.tokens_used, total.cost_usd)])
+
+
+def spent(tokens: float | None, cost_usd: float | None) -> list[str]:
+    """Return tokens and cost in words, as far as they are known."""
+    parts = [amount(round(tokens), "token")] if tokens else []
+    return [*parts, *([f"{figure(cost_usd, 4)} USD"] if cost_usd else [])]
 
 
 def why_ended(result: Result) -> str:

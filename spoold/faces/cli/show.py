@@ -8,7 +8,8 @@ Touches: the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +19,7 @@ from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
+    from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
 
 EPILOG = """Example: spool show review-3f9a
@@ -51,12 +53,14 @@ def show(
     batches: choosing.BATCHES = None,
     types: choosing.TYPES = None,
     states: choosing.STATES = None,
+    whole: Annotated[bool, typer.Option("--tree", help="Also what all below each came to.")] = False,
     as_json: output.JsonOption = False,
 ) -> None:
     """Show everything about tasks.
 
     The state of each, the reason for it, and the results of its attempts. Options select tasks in place of ids: each
-    task that fits all of them. With --json, one id is an object, several ids or a selection are a list.
+    task that fits all of them. With --json, one id is an object, several ids or a selection are a list. --tree adds
+    the tokens and the cost of a task's children and theirs: it reads every task of the spool.
     """
     from spoold.client.info import described
     from spoold.protocol.lifecycle import SHOWN
@@ -64,7 +68,8 @@ def show(
     words = choosing.Words(ids, batches, types, states)
     with session(ctx).spool() as spool, spool.reaching():
         chosen = choosing.choose(spool, words, states=SHOWN, begun=True)
-        infos = (described(spool.store, located) for located in chosen.found)
+        infos: Iterable[TaskInfo] = (described(spool.store, located) for located in chosen.found)
+        infos = (_with_tree(spool, info) for info in infos) if whole else infos
         if as_json and chosen.many:
             output.print_json(list(infos))
         elif as_json:
@@ -76,6 +81,13 @@ def show(
         output.remark(amount(len(chosen.found), "task"))
     chosen.tell()
     chosen.end()
+
+
+def _with_tree(spool: SpoolClient, info: TaskInfo) -> TaskInfo:
+    """Return it with what it and all below it came to, also in the archive. Errors: NotFound, OSError."""
+    if info.state == "rejected":  # it is not the task whose id it wanted
+        return info
+    return replace(info, tree=spool.tree(info.id, archived=True).tree._asdict())
 
 
 def _print_all(infos: Iterable[TaskInfo]) -> None:
@@ -102,6 +114,10 @@ def _print(info: TaskInfo) -> None:
         output.print_table(header, [_row(result) for result in info.attempts])
         if info.total is not None:
             output.print_prose(f"together      {output.summed(info.total)}", " " * 13)
+    if info.tree is not None:
+        spent = output.spent(info.tree["tokens_used"], info.tree["cost_usd"])
+        tasks = amount(info.tree["tasks"], "task")
+        output.print_prose(f"tree          {', '.join([tasks, *spent])}", " " * 13)
 
 
 def _progress(info: TaskInfo) -> object:

@@ -1,6 +1,6 @@
 """`spool tree`: a task and all that it submitted, with what each waits for.
 
-Law: no reason is made here; each is that of `spool ls --long`.
+Law: no reason is made here; each is that of `spool ls --long`. A sum is of attempts that ended, as far as they tell.
 
 Touches: the terminal.
 """
@@ -58,6 +58,9 @@ def _as_json(one: Branch) -> dict[str, Any]:
         "sent_back": one.sent_back,
         "blocked_on": list(one.blocked_on),
         "est_completion": one.est_completion,
+        "tokens_used": one.tokens_used,
+        "cost_usd": one.cost_usd,
+        "tree": one.tree._asdict(),
         "children": [_as_json(child) for child in one.children],
     }
 
@@ -66,6 +69,15 @@ def _print(one: Branch, indent: str) -> None:
     why = f"waits for {', '.join(one.blocked_on)}" if one.blocked_on else one.reason
     why = "; ".join(part for part in (why, one.sent_back) if part)
     said = f"{one.state}{f' on {one.worker}' if one.worker else ''}{f': {why}' if why else ''}"
-    output.print_line(f"{indent}{output.one_line(f'{one.id} ({said})', 400)}")
+    spent = _spent(one)
+    output.print_line(f"{indent}{output.one_line(f'{one.id} ({said})', 400)}{f': {spent}' if spent else ''}")
     for child in one.children:
         _print(child, f"{indent}  ")
+
+
+def _spent(one: Branch) -> str:
+    """What its own attempts came to, and all below it together with it."""
+    own, whole = output.spent(one.tokens_used, one.cost_usd), one.tree
+    below = output.spent(whole.tokens_used, whole.cost_usd) if one.children else []
+    with_all = f"with {whole.tasks - 1} below it: {', '.join(below)}" if below else ""
+    return "; ".join(filter(None, (", ".join(own), with_all)))

@@ -6,7 +6,7 @@ No sum exceeds the most of an amount, whatever foreign records say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import reduce
 from typing import NamedTuple
@@ -53,6 +53,47 @@ def plus(one: Total, other: Total) -> Total:
         tokens_used=_sum(one.tokens_used, other.tokens_used),
         cost_usd=_sum(one.cost_usd, other.cost_usd),
     )
+
+
+class Tree(NamedTuple):
+    """What a task and all below it came to. tasks: how many these are, with the task itself."""
+
+    tasks: int
+    tokens_used: float | None
+    cost_usd: float | None
+
+
+def tree_of(own: Tree, children: Iterable[Tree]) -> Tree:
+    """Return the sum of a task and of what its children came to, each with all below it."""
+    every = (own, *children)
+    return Tree(
+        reduce(quantity.plus, (one.tasks for one in every)),
+        reduce(_sum, (one.tokens_used for one in every)),
+        reduce(_sum, (one.cost_usd for one in every)),
+    )
+
+
+def trees(own: Mapping[str, Tree], parents: Mapping[str, str]) -> dict[str, Tree]:
+    """Return what each task that has children among these came to, with all below it. own: by the key of a task;
+    parents: the key of the parent of each that has one.
+    """
+    below: dict[str, list[str]] = {}
+    for child, parent in parents.items():
+        if parent in own and child in own:
+            below.setdefault(parent, []).append(child)
+    return {root: tree_of(Tree(0, None, None), (own[one] for one in _members(root, below))) for root in below}
+
+
+def _members(root: str, below: Mapping[str, list[str]]) -> list[str]:
+    """All of a tree; tasks that name each other as parents are no reason to go round in a circle."""
+    met: dict[str, None] = {}
+    todo = [root]
+    while todo:
+        one = todo.pop()
+        if one not in met:
+            met[one] = None
+            todo += below.get(one, ())
+    return list(met)
 
 
 def spent_by(workers: Iterable[Heartbeat]) -> Total | None:
