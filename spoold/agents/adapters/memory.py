@@ -14,6 +14,7 @@ from spoold.agents.adapters.adapter import Event, Fault, Trouble
 
 # A line of a log that is older than this is of the attempt before, which had the same home.
 STALE_S = 120.0
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Memory:
@@ -79,8 +80,10 @@ class Memory:
         """Return what an end means. codes: exit codes with a meaning of their own."""
         if self._error is not None:
             return self._error
-        if self.resumed and not self.spoke and not self._acted and self._lost.search(errors):
-            return Trouble("session", _last(errors))
+        if self.resumed and not self.spoke and not self._acted:
+            told = [line for line in errors.splitlines() if self._lost.search(line)]
+            if told:
+                return Trouble("session", " ".join(_COLOURS.sub("", told[0]).split())[: faults.MESSAGE_LIMIT])
         if code == 0:
             if self._refusal is not None:
                 return Trouble("permission", f"it ended with 0, but was refused: {self._refusal.message}")
