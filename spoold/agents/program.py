@@ -32,6 +32,8 @@ LINE_MAX, LINES_MAX, ERRORS_MAX = 8 << 20, 2048, 200
 EOF_S, GRACE_S = 1.0, 3.0
 # How often (s) its logs are looked at, and how much of one at once.
 LOGS_S, LOG_CHUNK = 0.5, 1 << 20
+# How often it is read on from a program that was ended.
+REST_MAX = 64
 _SUBREAPER = 36
 NO_LOGS: Mapping[str, str] = {}
 
@@ -122,14 +124,15 @@ class Program:
         return Sample(time.monotonic(), used)
 
     def rest(self) -> list[tuple[Source, str]]:
-        """Return what is left to be read of a program that was ended."""
+        """Return what is left to be read of a program that was ended; of one that writes on for ever, so much."""
         found: list[tuple[Source, str]] = []
-        while True:
+        for _ in range(REST_MAX):
             self._look_at = 0.0
             more = self.heard(0.0)
             if not more:
-                return found
+                break
             found += more
+        return found
 
     def end(self) -> None:
         """End it and everything that it started: SIGTERM, after a grace SIGKILL."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
+from pathlib import Path
 
 import pytest
 
 from spoold.agents.living import BUSY_TIMES, BYTES_S, CPU_SHARE, Bounds, Life, Sample, worked
+from spoold.agents.program import REST_MAX, Program, Source
 
 IDLE_S, START_S = 60.0, 30.0
 
@@ -68,3 +72,26 @@ def test_a_short_bound_is_looked_at_more_often() -> None:
     assert life.wants(0.0)
     life.take(sample(0.0))
     assert (life.wants(0.1), life.wants(0.13)) == (False, True)
+
+
+class Endless(Program):
+    """A program that writes on."""
+
+    def heard(self, wait_s: float) -> list[tuple[Source, str]]:
+        return [("out", "more")]
+
+
+def test_what_a_program_said_until_its_end_is_read_and_no_more(tmp_path: Path) -> None:
+    """G12: what opencode's plugin noted last was not read, since its log is looked at twice a second."""
+    log, go = tmp_path / "log", tmp_path / "go"
+    line = f"while [ ! -e {go} ]; do sleep 0.02; done; echo noted > {log}"
+    for kind, said in ((Program, [("log", "noted")]), (Endless, [("out", "more")] * REST_MAX)):
+        made = kind(["/bin/sh", "-c", line], str(tmp_path), dict(os.environ), logs={str(log): str(tmp_path)})
+        assert Program.heard(made, 0.0) == []
+        go.touch()
+        while made.code is None:
+            time.sleep(0.02)
+        made.end()
+        assert made.rest() == said
+        log.unlink()
+        go.unlink()
