@@ -20,7 +20,7 @@ from spoold.protocol.request import Verb
 
 # Methods import their own needs: importing everything here takes longer than a short command.
 if TYPE_CHECKING:
-    from spoold.client.questions import Answer, Question
+    from spoold.client.questions import Answer, Question, Shown
     from spoold.client.reservations import Reservation
     from spoold.rules.gates.requested import Requested
     from spoold.store.locate import Located
@@ -59,14 +59,34 @@ class Deciding(Connection):
         with self.reaching():
             return questions.list_questions(self.store)
 
+    def shown(self, task_id: str) -> Shown:
+        """Return what a task runs, and what decides that, for people who are to approve it; by its whole id.
+
+        Errors: NotFound, BadFile.
+        """
+        from spoold.client import questions
+
+        (located,) = self._found(task_id)
+        with self.reaching():
+            return questions.shown_of(self.store, located)
+
     def approve(
-        self, task_id: str, answer: Any = None, *, reason: str = "", question: str = "", said: str | None = None
+        self,
+        task_id: str,
+        answer: Any = None,
+        *,
+        reason: str = "",
+        question: str = "",
+        said: str | None = None,
+        seen: str = "",
     ) -> str:
         """Answer the question of a task, which then starts, or goes on; returns its id.
 
         answer: any JSON value; None is the first of the choices, or true. question: which, if a running task asks
-        several; said: the answer as a person typed it, which counts where it is one of the choices. Errors: NotFound;
-        SpoolError where nothing is asked, for a wrong answer, and within a task.
+        several; said: the answer as a person typed it, which counts where it is one of the choices. seen: of `shown`,
+        if a person was shown the task. The approval is of the task's file as it is now: its worker starts no other.
+        Errors: NotFound; SpoolError where nothing is asked, for a wrong answer, for a task that is not the one that
+        was shown, and within a task.
         """
         from spoold.client import questions
 
@@ -74,7 +94,10 @@ class Deciding(Connection):
         answer = said if said in asked.choices else answer
         if (error := questions.refuses_answer(asked, answer)) is not None:
             raise error
-        return self._decide(Verb.APPROVE, located, reason, answer=answer, about=asked.about, order=asked.order)
+        if (error := questions.refuses_seen(asked, located.id, seen)) is not None:
+            raise error
+        more: dict[str, Any] = {"about": asked.about, "order": asked.order, "seen": asked.seen or None}
+        return self._decide(Verb.APPROVE, located, reason, answer=answer, **more)
 
     def reject(self, task_id: str, *, reason: str, question: str = "", redo: str = "") -> str:
         """Answer the question of a task with no: it fails as REJECTED, and one that runs is told so; returns its id.

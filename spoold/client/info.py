@@ -145,16 +145,23 @@ def read_records(store: Store, located: Located, named: Iterable[tuple[EndedName
 
 def read_content(store: Store, located: Located) -> dict[str, Any]:
     """Return the task as it was submitted; empty when it cannot be read. Errors: none."""
+    try:
+        return codec.load_object(read_file(store, located), located.path)
+    except (OSError, BadFile):
+        return {}
+
+
+def read_file(store: Store, located: Located) -> bytes:
+    """Return the file of a task as it stands, or its line of a file of many; b"" for a line that is gone.
+
+    Errors: OSError.
+    """
     path = located.path
     if located.state is State.REJECTED:
         path = path.removesuffix(layout.REASON)
-    try:
-        data = store.fs.read(path)
-        if located.line:
-            data = data.split(b"\n")[located.line - 1]
-        return codec.load_object(data, path)
-    except (OSError, BadFile, IndexError):
-        return {}
+    data = store.fs.read(path)
+    lines = data.split(b"\n")[located.line - 1 : located.line] if located.line else [data]
+    return lines[0] if lines else b""
 
 
 def kind_of(content: dict[str, Any]) -> str:

@@ -5,10 +5,12 @@ Law: looks and never touches. A question is answered when an answer to it stands
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.client.info import list_attempts, read_content
+from spoold.client.info import list_attempts, read_content, read_file
+from spoold.pictures import work
 from spoold.protocol import codec
 from spoold.protocol.amount import some
 from spoold.protocol.approval import Approval, may_answer
@@ -66,6 +68,21 @@ class Look:
     answer: Answer | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a task runs, and what decides that, as people are shown it.
+
+    seen: the SHA-256 of its file, which an approve names; '' where it is not admitted yet, so that it has no file of
+    its own. asks: whether an approval is asked for before it starts, and it has not started.
+    """
+
+    task: str
+    seen: str
+    parts: tuple[work.Part, ...]
+    asks: bool = False
+
+
+_BEFORE = (State.PENDING, State.WAITING, State.READY, State.RETURNED)
 UNSEEN = Look(asked=True)
 
 
@@ -156,7 +173,12 @@ def question_of(store: Store, located: Located, wanted: str) -> Requested:
     standing = control.about_task(store.fs, located.id)
     if located.state is State.CLAIMED:
         return _asked_by(located, unanswered(standing), wanted)
-    content = read_content(store, located).get("approval")
+    data, content = b"", None
+    try:
+        data = read_file(store, located)
+        content = codec.load_object(data, located.path).get("approval")
+    except (OSError, BadFile):
+        pass  # what cannot be read asks nothing
     if content is None:
         raise SpoolError(f"task {located.id} asks nothing; `spool asks` lists the questions that are open.")
     try:
@@ -168,7 +190,29 @@ def question_of(store: Store, located: Located, wanted: str) -> Requested:
     if given is not None:
         raise SpoolError(f"task {located.id} was answered already, {given.told}.")
     request = Request(Verb.ASK, located.id, "new")
-    return Requested(request, ask=approval.ask, choices=approval.choices, order=order)
+    return Requested(request, ask=approval.ask, choices=approval.choices, order=order, seen=_digest(located, data))
+
+
+def shown_of(store: Store, located: Located) -> Shown:
+    """Return what people are to be shown of a task. Errors: BadFile, OSError."""
+    data = read_file(store, located)
+    content = codec.load_object(data, located.path)
+    asks = content.get("approval") is not None and located.state in _BEFORE
+    return Shown(located.id, _digest(located, data), work.parts_of(content, located.path), asks)
+
+
+def refuses_seen(asked: Requested, task: str, seen: str) -> SpoolError | None:
+    """Return why what was shown is not what would be approved; None where it is. seen: as of `Shown`, '' for none."""
+    if seen in ("", asked.seen):
+        return None
+    now = "it runs already" if asked.about else "its file is another one now"
+    return SpoolError(
+        f"what was shown of {task} is not what would be approved: {now}. `spool show {task}` shows it as it is."
+    )
+
+
+def _digest(located: Located, data: bytes) -> str:
+    return "" if located.state is State.PENDING else hashlib.sha256(data).hexdigest()
 
 
 def _asked_by(located: Located, asked: list[Requested], wanted: str) -> Requested:

@@ -3,6 +3,7 @@
     scene       what a picture shows: tasks, what each waits for, and all its attempts
     figures     what a report says in numbers: by state, by cause, by model, the slowest
     wording     text of other people made harmless and short enough: no escapes, no marks for right-to-left text
+    work        what a task runs and what decides that, whole, in lines that no other line can imitate
     ansi        logs with the colours that programs gave them, and nothing else that programs write for terminals
     captions    what boxes and bars say, in words
     palette     one colour and one glyph for each state

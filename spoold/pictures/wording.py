@@ -14,6 +14,13 @@ _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff"
     "\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff\U000e0000-\U000e0fff]"
 )
+# What looks like a blank, or like nothing, and is a letter or a mark: of these `exact` leaves none, too.
+_UNLIKE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
+    chr(code)
+    for begin, end in ((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
+    for code in range(begin, end + 1)
+}
+_UNSEEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"))
 # Less room than this is for a beginning alone.
 SHORT = 14
 # What programs write for terminals: CSI, OSC, DCS and its kind, and escapes of two characters. None is longer than a
@@ -29,6 +36,20 @@ SEQUENCE = re.compile(
 def visible(text: str) -> str:
     """Return the text on one line, with every character that cannot be seen as an escape such as \\u202e."""
     return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def exact(text: str) -> str:
+    """Return the text on one line, in which only a blank looks like one. Every other character that cannot be seen,
+    or is taken for a blank, is an escape. For what people confirm.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char.encode("unicode_escape").decode() if is_hidden(char) else char for char in text)
+
+
+def is_hidden(char: str) -> bool:
+    """Whether a character cannot be seen, or is taken for a blank and is none."""
+    return char != " " and (unicodedata.category(char) in _UNSEEN or char in _UNLIKE)
 
 
 def log_text(data: bytes) -> str:

@@ -26,6 +26,7 @@ class RequestBody(BaseModel):
     ask, choices, attempt: of a question; attempt is of the running task that asks, None where its approval is asked
     for. order: of the token that it is about, '' for any. about: the UNIQUE of the question that is answered, '' for
     the task's approval. answer: None for the first choice, or true where there are no choices.
+    seen: of an approve of a task's approval: the SHA-256 of the task's file as it was approved, '' for any file.
     redo: of a reject: the tasks that run again, those before others first; the first one gets the reason.
     write, read: what a reservation locks; its attempt is of the running task that asks, None where none does.
     """
@@ -42,6 +43,7 @@ class RequestBody(BaseModel):
     order: str = ""
     about: str = ""
     answer: Any = None
+    seen: str = ""
     redo: tuple[Again, ...] = ()
     write: tuple[Pattern, ...] = ()
     read: tuple[Pattern, ...] = ()

@@ -101,6 +101,7 @@ def load(fs: FileSystem, request: Request) -> Requested:
         order=body.order,
         about=body.about,
         answer=body.answer,
+        seen=body.seen,
         redo=body.redo,
         until=body.until.timestamp() if body.until else None,
     )

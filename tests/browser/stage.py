@@ -91,7 +91,7 @@ def batch() -> list[dict[str, Any]]:
         {
             "id": "deploy",
             "type": "deploy",
-            "command": ["true"],
+            "command": "true  # quick check\ntrue",
             "after": "lint",
             "approval": {"ask": "Deploy it to everybody?"},
         },

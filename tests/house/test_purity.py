@@ -27,7 +27,7 @@ PURE_MODULES = frozenset(
         "json",
         "math",
     }
-    | {"operator", "re", "string", "tomllib", "types", "typing", "unicodedata", "zlib"}
+    | {"operator", "re", "shlex", "string", "tomllib", "types", "typing", "unicodedata", "zlib"}
     | {"annotated_types", "orjson", "pydantic", "pydantic_core", "typing_extensions", "spoold"}
 )
 IMPURE_CALLS = frozenset({"__import__", "breakpoint", "exec", "eval", "input", "open", "print"})

@@ -426,6 +426,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/faces/mcp/resources.py": (_value, {"id": "a"}),
     "spoold/faces/top/acts.py": (_value, "yes"),
     "spoold/faces/web/deeds.py": (_value, "yes"),
+    "spoold/client/questions.py": (_value, {"id": "a"}),
     "spoold/faces/web/seen.py": (_value, {"id": "a"}),
     "spoold/master/doors.py": (_value, {"id": "a"}),
     "spoold/master/drops.py": (_value, {"id": "a"}),

@@ -1,5 +1,6 @@
 """Approvals: asked once, answered once, by whoever is first; what expires, and what comes too late."""
 
+import hashlib
 import json
 from datetime import datetime
 from typing import Any
@@ -62,6 +63,25 @@ def test_it_is_asked_for_once_and_the_answer_reaches_the_task_and_its_result() -
         "reason": "well then",
         "rejected": False,
     }
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_approve_of_one_content_of_the_file_starts_no_other(changed: bool) -> None:
+    """G23, G24: an approve named the task alone, so another command could be put under it before the worker came."""
+    made = waiting()
+    path = made.find("t").path
+    data = made.fs.read(path)
+    request(made, "approve", "t", by="ada@desk", answer="yes", seen=hashlib.sha256(data).hexdigest())
+    if changed:
+        made.fs.unlink(path)
+        made.fs.write(path, data.replace(b"work", b"evil"), durable=False)
+    made.advance(2)
+    assert made.state("t") == ("failed" if changed else "claimed")
+    if changed:
+        error = result(made, "t")["error"]
+        assert error["code"] == "REJECTED"
+        assert "its file is not the one that was approved by ada@desk" in error["message"]
+        assert "`spool retry t` asks anew" in error["message"]
 
 
 def test_a_leader_that_begins_its_epoch_anew_gives_no_question_a_name_that_another_had() -> None:

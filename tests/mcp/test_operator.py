@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from random import Random
 
 import pytest
 
+from spoold.client import questions
+from spoold.faces.mcp import people
+from spoold.pictures import work
+from spoold.protocol.errors import SpoolError
 from tests.e2e.pool import SETTINGS, Pool, wait_for
 from tests.mcp.calling import Caller, over_http, over_stdio, serving
+from tests.support.said import evil_task
 
 
 @pytest.fixture
@@ -42,13 +48,32 @@ def test_an_operator_answers_reaches_all_drains_and_stops(operator: Caller, own:
     drains(operator, own)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_an_operator_is_shown_each_line_of_what_an_approval_would_run(seed: int) -> None:
+    """G23, G24: `approve` showed nothing. A generator of tasks that want to be overlooked."""
+    content, _ = evil_task(Random(seed))
+    parts = work.parts_of(content)
+    shown = people._shown(questions.Shown("t", "5" * 64, parts, asks=True))
+    assert [(part.label, part.lines) for part in shown.runs] == [(part.title, list(part.lines)) for part in parts]
+    assert (shown.approved, shown.seen) == (False, "5" * 64)
+    with pytest.raises(SpoolError, match="not admitted yet"):
+        people._shown(questions.Shown("t", "", parts, asks=True))
+
+
 def approves(operator: Caller, own: Pool) -> None:
     """It sees tasks of others, and answers their questions."""
-    own.submit("deploy", 'cat "$SPOOL_ANSWER_FILE"', approval={"ask": "Deploy?", "choices": ["yes", "staging"]})
+    own.submit(
+        "deploy", 'true # quick\ncat "$SPOOL_ANSWER_FILE"', approval={"ask": "Deploy?", "choices": ["yes", "staging"]}
+    )
     wait_for(lambda: "Deploy?" in own.cli("asks"), "it is asked")
-    assert "none of the choices" in operator.refused("approve", taskId="deploy", answer="maybe")
-    approved = operator.call("approve", taskId="deploy", answer="staging", reason="not on a Friday")
-    assert (approved["taskId"], approved["rejected"]) == ("deploy", False)
+    shown = operator.call("approve", taskId="deploy", answer="staging")
+    assert (shown["approved"], shown["runs"][0]["lines"]) == (False, ["true # quick", 'cat "$SPOOL_ANSWER_FILE"'])
+    assert "Deploy?" in own.cli("asks"), "the first call only shows"
+    assert "is another one now" in operator.refused("approve", taskId="deploy", seen="0" * 64)
+    seen = shown["seen"]
+    assert "none of the choices" in operator.refused("approve", taskId="deploy", answer="maybe", seen=seen)
+    approved = operator.call("approve", taskId="deploy", answer="staging", reason="not on a Friday", seen=seen)
+    assert (approved["taskId"], approved["approved"], approved["rejected"]) == ("deploy", True, False)
     operator.call("wait_tasks", taskIds=["deploy"])
     assert "staging" in str(operator.call("get_task_result", taskId="deploy")["output"])
     own.submit("never", ["true"], approval={"ask": "Really?"})

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from spoold.client.info import TaskInfo
-from spoold.client.questions import Question
+from spoold.client.questions import Question, Shown
 from spoold.client.view import AGES, AgeRow, BatchRow, Card, Found, LogPart, Noted, Query, Reason, Run
 from spoold.pictures.scene import Need, Scene, Task
 from spoold.protocol.errors import BadFile, NotFound, Unavailable
@@ -284,9 +284,13 @@ class PretendedSpool:
     store: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(settings=Settings()))
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
     refusal: Exception | None = None
+    shows: dict[str, Shown] = field(default_factory=dict)
 
     def agents(self) -> list[Any]:
         return []
+
+    def shown(self, task: str) -> Shown:
+        return self.shows.get(task) or Shown(task, "", ())
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name not in {"cancel", "retry", "hold", "release_held", "approve", "reject", "pause", "resume", "drain"}:

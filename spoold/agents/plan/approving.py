@@ -1,6 +1,7 @@
 """A plan that waits for a person: one of its tasks asks, and everything else comes after it.
 
-The plan's only root asks by itself. Where there are several, one more task asks, which runs `true`.
+The plan's only root asks by itself. Where there are several, one more task asks, which runs `true`. That one has the
+drawing of the whole plan in its `meta.plan`, since that is what a person says yes to.
 
 Law: pure. A plan that is rejected runs nothing, not even what would clean up after a failure: each task without a
 dependency in the plan comes after the one that asks.
@@ -28,8 +29,10 @@ def asking(
     named = [{**task, "id": task_id} for task, task_id in zip(tasks, plan.ids, strict=True)]
     roots = plan.without_dependency()
     question = {"ask": f"Start the plan {plan_id}: {plan.summary()}? `spool plan --task {plan_id}` shows it."}
+    shown = {"plan": "\n".join(plan.lines())}
     if len(roots) == 1 and plan.tasks[roots[0]].approval is None:
-        named[roots[0]]["approval"] = question
+        root = named[roots[0]]
+        root |= {"approval": question, "meta": {**(root.get("meta") or {}), **shown}}
         return named, plan.ids[roots[0]]
     if not served.commands:
         raise SpoolError(
@@ -42,4 +45,4 @@ def asking(
         also = task.pop("after", None) or task.pop("dependencies", None) or []
         task["dependencies"] = [asker, *([also] if isinstance(also, str) else also)]
     first = {"id": asker, "name": f"approval of the plan {plan_id}", "batch": plan_id, "command": ["true"]}
-    return [{**first, "approval": question}, *named], asker
+    return [{**first, "approval": question, "meta": shown}, *named], asker

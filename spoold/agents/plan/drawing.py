@@ -1,30 +1,23 @@
 """A plan as a tree of lines: each task once, below the last of those that it comes after, with what it does.
 
-Law: pure. Whatever a task would run (a command with what it reads and its variables, the input of a handler, what has
-to hold after it) is in the drawing, since a person decides by it. Text of the plan is not made harmless here, but
-where it is printed.
+Law: pure. All that a task says is in the drawing, since a person decides by it: the head and the place in the tree
+say its type and what it comes after, `pictures.work` the rest. Nothing is cut.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from spoold.protocol.amount import amount, some
-from spoold.protocol.approval import Approval
+from spoold.pictures import work
+from spoold.protocol.amount import amount
 from spoold.protocol.names import key
 from spoold.protocol.task import Task
 
-WORDS_MAX = 100
-NAMED_MAX = 6
 # Deeper tasks are not moved further to the right.
 DEPTH_MAX = 12
-# Fields of an input that have a line of their own, or decide nothing about what is run.
-_SHOWN = frozenset(
-    {"prompt", "prompt_file", "accept", "success_if", "workspace", "repo", "into", "must_change", "tasks"}
-)
+# What the head of a task and its place in the tree say.
+HEAD = ("type", "dependencies", "after_any", "after_failed", "after_batch")
 
 
 class Plan:
@@ -49,8 +42,8 @@ class Plan:
         after = f"{amount(self.steps, 'step')} one after the other, " if self.steps > 1 else ""
         return f"{amount(len(self.ids), 'task')}, {after}at most {self.widest} at once"
 
-    def lines(self) -> list[str]:
-        """Return the tree."""
+    def lines(self, width: int | None = None) -> list[str]:
+        """Return the tree. width: of the terminal in columns, None for lines of any length."""
         below: dict[int, list[int]] = {}
         roots: list[int] = []
         for number, parents in enumerate(self._parents):
@@ -60,7 +53,7 @@ class Plan:
         open_ = [(number, 0) for number in reversed(roots)]
         while open_:
             number, depth = open_.pop()
-            drawn += self._drawn(number, "  " * min(depth, DEPTH_MAX))
+            drawn += self._drawn(number, "  " * min(depth, DEPTH_MAX), width)
             open_ += [(child, depth + 1) for child in reversed(below.get(number, []))]
         return drawn
 
@@ -85,16 +78,17 @@ class Plan:
                     free.append(child)
         return step
 
-    def _drawn(self, number: int, indent: str) -> list[str]:
+    def _drawn(self, number: int, indent: str, width: int | None) -> list[str]:
         task, under = self.tasks[number], max(self._parents[number], key=self._rank, default=None)
         rest = [one for one in self._needs(task) if under is None or key(one[0]) != key(self.ids[under])]
         also = [one for one, how in rest if not how]
         said = [task.kind, *(how.format(one) for one, how in self._needs(task) if how)]
         if also:
-            said.append(f"{'also ' if under is not None else ''}after {some(also, NAMED_MAX)}")
-        head = f"{indent}{self.ids[number]} ({'; '.join(said)})"
-        other = [f"batch: {task.batch}"] if self._batch and task.batch and task.batch != self._batch else []
-        return [head, *(f"{indent}    {line}" for line in [*told(task), *other])]
+            said.append(f"{'also ' if under is not None else ''}after {', '.join(also)}")
+        head = f"{self.ids[number]} ({'; '.join(said)})"
+        elsewhere = (*HEAD, "batch") if task.batch == self._batch else HEAD
+        rows = work.drawn(work.parts(task, elsewhere), width, f"{indent}    ")
+        return [*work.drawn([work.Part("", (head,))], width, indent), *rows]
 
     def _rank(self, number: int) -> tuple[int, int]:
         return self._step[number], -number
@@ -105,60 +99,3 @@ class Plan:
         failed = [(one, "if {} fails") for one in task.after_failed]
         batch = [(task.after_batch, "after the batch {}")] if task.after_batch else []
         return [*((one, "") for one in task.dependencies), *ends, *failed, *batch]
-
-
-def told(task: Task) -> list[str]:
-    """Return what a task does, and what has to hold, in lines."""
-    said: Mapping[str, Any] = task.input if isinstance(task.input, Mapping) else {}
-    checks: Any = said.get("success_if")
-    command = checks.get("command") if isinstance(checks, Mapping) else None
-    place: Any = said.get("workspace")
-    rows = {
-        "": task.command or task.python or _cut(said.get("prompt") or task.name),
-        "arguments": _values(task.args or task.kwargs or task.calls),
-        "reads": task.stdin,
-        "variables": [f"{name}={value}" for name, value in task.env.items()],
-        "starts in": task.cwd,
-        "prompt of the file": said.get("prompt_file"),
-        "accept": said.get("accept"),
-        "succeeds if": command,
-        "in": place.get("repo") if isinstance(place, Mapping) else said.get("repo"),
-        "into": said.get("into"),
-        "input": _values(_rest(task.input)),
-        "locks": [*task.locks.write, *task.locks.read],
-        "makes": task.artifacts,
-        "asks": _asked(task.approval) if task.approval is not None else None,
-        "held": task.hold,
-        "child of": task.parent,
-    }
-    return [f"{name}: {words}" if name else words for name, value in rows.items() if (words := _words(value))]
-
-
-def _rest(said: Any) -> Any:
-    """Return what is said to a handler or an agent besides what the other lines show."""
-    return {name: value for name, value in said.items() if name not in _SHOWN} if isinstance(said, Mapping) else said
-
-
-def _values(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if value else ""
-
-
-def _asked(approval: Approval) -> str:
-    """Return the question, and what follows where nobody answers, unless that is a no."""
-    if approval.expires_s is None or approval.on_expire == "reject":
-        return approval.ask
-    return f"{approval.ask} (without an answer within {approval.expires_s:g} s: {approval.on_expire})"
-
-
-def _cut(text: Any) -> str:
-    """Return the beginning of what an agent is told. What is run as it stands is never cut."""
-    flat = " ".join(str(text).split())
-    return flat if len(flat) <= WORDS_MAX else f"{flat[: WORDS_MAX - 1]}…"
-
-
-def _words(value: Any) -> str:
-    """Return a value on one line; of a list, its parts."""
-    if isinstance(value, list | tuple):
-        parts = [" ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in value]
-        value = (", " if any(" " in part for part in parts) else " ").join(parts)
-    return " ".join(str(value or "").split())

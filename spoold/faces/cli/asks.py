@@ -8,13 +8,17 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spoold.faces.cli import completing, output
+from spoold.faces.cli.group import TASK_FAILED
 from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
+
+if TYPE_CHECKING:
+    from spoold.client.spool_client import SpoolClient
 
 # From so many questions on others may wait to be asked.
 MANY = 256
@@ -57,6 +61,8 @@ def asks(ctx: typer.Context, as_json: output.JsonOption = False) -> None:
             for one in found
         ]
         output.print_table(("TASK", "CHOICES", "ASKED", "EXPIRES", "NAME", "QUESTION"), rows)
+        if any(one.attempt is None for one in found):
+            output.remark("`spool show ID` draws all that a task would run after its approval")
     if not as_json and (more := gate.get("unasked", 0)):
         output.remark(f"{amount(more, 'more question')} will be asked as these are answered, the most urgent first")
 
@@ -70,15 +76,41 @@ def approve(
     ] = None,
     question: Which = "",
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept with the task.")] = "",
+    seen: Annotated[
+        str,
+        typer.Option("--seen", metavar="SHA256", help="Approve only the task that `spool show` drew with this."),
+    ] = "",
 ) -> None:
     """Answer the question of a task, which then starts, or goes on.
+
+    At a terminal, without --seen, it first draws all that the task would run, and asks. The approval is of the task's
+    file as it is then: a worker that finds another content in it starts nothing.
 
     Without --answer it is the first of the choices, or true. The task reads it in the file SPOOL_ANSWER_FILE; its
     result says who answered, when and what. An answer may come before the question is asked. A task cannot answer."""
     with session(ctx).spool() as spool:
         value = None if answer is None else value_of(answer)
-        spool.approve(task, value, said=answer, reason=reason, question=question)
+        if not seen and not question and output.may_ask():
+            seen = _shown(spool, task)
+        spool.approve(task, value, said=answer, reason=reason, question=question, seen=seen)
     output.remark(f"{output.within(task)} has its answer")
+
+
+def _shown(spool: SpoolClient, task: str) -> str:
+    """Draw what a task that waits for its approval would run, and ask; returns its digest, '' for one that runs.
+
+    Errors: typer.Exit after a no.
+    """
+    from spoold.faces.cli.show import print_parts
+
+    shown = spool.shown(task)
+    if not shown.asks:
+        return ""
+    print_parts(shown)
+    if not output.confirmed(f"approve {output.within(task)}?"):
+        output.remark("nothing was answered")
+        raise typer.Exit(TASK_FAILED)
+    return shown.seen
 
 
 def reject(

@@ -3,7 +3,8 @@
 Law: any member may write names and messages in a spool. Output for people shows their control characters as escapes:
 they could clear the screen or forge a line. Output for programs is exact: JSON, and the output of a task; on a
 terminal that, too, is for people: its text and its colours. Whatever one file of others adds to output for people has
-a bound: of lines (`few`), and of the characters of each (`sentence`, `one_line`). Output for programs is whole.
+a bound: of lines (`few`), and of the characters of each (`sentence`, `one_line`). Output for programs is whole, and
+so is what a person is asked to confirm.
 
 Touches: files, the terminal.
 """

@@ -192,8 +192,8 @@ def _decided(spool: SpoolClient, planner: str, words: str, *, yes: bool, approve
 
 def _show(planner: str, plan: Plan) -> None:
     output.print_prose(f"{planner}: {plan.summary()}")
-    for line in plan.lines():
-        output.print_line(output.within(line))
+    for line in plan.lines(output.width()):
+        output.print_line(line)
 
 
 def _says_yes(count: int) -> bool:

@@ -7,7 +7,7 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,8 @@ from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
     from spoold.client.info import TaskInfo
+    from spoold.client.questions import Shown
+    from spoold.client.selecting import Located
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
 
@@ -39,6 +41,8 @@ _SHOWN = (
     "lane",
     "progress",
 )
+# Lines of what a task runs that asks nobody, and columns of one where nothing says how wide the screen is.
+LINES, WIDEST = 60, 2000
 _TIMES = ("created_at", "admitted_at", "started_at", "completed_at")
 
 
@@ -58,9 +62,11 @@ def show(
 ) -> None:
     """Show everything about tasks.
 
-    The state of each, the reason for it, and the results of its attempts. Options select tasks in place of ids: each
-    task that fits all of them. With --json, one id is an object, several ids or a selection are a list. --tree adds
-    the tokens and the cost of a task's children and theirs: it reads every task of the spool.
+    The state of each, the reason for it, the results of its attempts, and all that it runs. Each line of a command or
+    a prompt stands by itself, and what is hidden in it becomes escapes. For a task that waits for an approval it is
+    whole, and the last line is the `spool approve` that approves this content and no other. Options select tasks in
+    place of ids: each task that fits all of them. With --json, one id is an object, several ids or a selection are a
+    list. --tree adds the tokens and the cost of a task's children and theirs: it reads every task of the spool.
     """
     from spoold.client.info import described
     from spoold.protocol.lifecycle import SHOWN
@@ -76,7 +82,7 @@ def show(
             for info in infos:
                 output.print_json(info)
         else:
-            _print_all(infos)
+            _print_all(spool, chosen.found, infos)
     if chosen.many and not as_json:
         output.remark(amount(len(chosen.found), "task"))
     chosen.tell()
@@ -90,11 +96,38 @@ def _with_tree(spool: SpoolClient, info: TaskInfo) -> TaskInfo:
     return replace(info, tree=spool.tree(info.id, archived=True).tree._asdict())
 
 
-def _print_all(infos: Iterable[TaskInfo]) -> None:
-    for number, info in enumerate(infos):
+def _print_all(spool: SpoolClient, found: Sequence[Located], infos: Iterable[TaskInfo]) -> None:
+    for number, (located, info) in enumerate(zip(found, infos, strict=True)):
         if number:
             output.print_line("")
         _print(info)
+        _print_work(spool, located)
+
+
+def _print_work(spool: SpoolClient, located: Located) -> None:
+    """Print what it runs, and for a task that waits for a yes how to say it about this content."""
+    from spoold.client import questions
+    from spoold.protocol.errors import BadFile
+
+    try:
+        shown = questions.shown_of(spool.store, located)
+    except (OSError, BadFile):
+        return  # it is gone, or is no task; what stands above says so
+    output.print_line("")
+    print_parts(shown)
+    if shown.seen and shown.asks:
+        output.print_line(f"`spool approve {located.id} --seen {shown.seen}` approves exactly this")
+
+
+def print_parts(shown: Shown) -> None:
+    """Print what a task runs: whole where a person is to confirm it, else as much as has room."""
+    from spoold.pictures import work
+
+    lines, more = work.drawn(shown.parts, output.width() or WIDEST), ""
+    if not shown.asks:
+        lines, more = output.few(lines, LINES)
+    for line in [*lines, *filter(None, (more,))]:
+        output.print_line(line)
 
 
 def _print(info: TaskInfo) -> None:

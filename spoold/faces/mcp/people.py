@@ -58,15 +58,30 @@ class Approve(Arguments):
     answer: Any = Field(default=None, description="One of the choices, or any value; else the first choice, or true.")
     reject: bool = Field(default=False, description="Answer with no.")
     question: str = Field(default="", max_length=NAME_MOST, description="Which, if a task asks several.")
+    seen: str = Field(
+        default="",
+        max_length=64,
+        description="What the call without it returned: approves the task that was shown, and no other.",
+    )
     reason: Reason = ""
 
 
+class Part(Answer):
+    """One thing that a task says. lines: each by itself, whole; what is hidden in them stands there as escapes."""
+
+    label: str
+    lines: list[str]
+
+
 class Approved(Answer):
-    """A question that was answered."""
+    """A question that was answered, or all that a task would run, to be shown to a person first."""
 
     taskId: str
+    approved: bool
     rejected: bool
     message: str
+    seen: str = Field(default="", description="For the call that approves what is shown here.")
+    runs: list[Part] = Field(default=[], description="All that the task runs, and what decides that.")
 
 
 async def ask(session: Session, arguments: AskHuman, notify: Notify) -> Asked:
@@ -162,10 +177,24 @@ def approve(session: Session, arguments: Approve) -> Approved:
     spool, task = session.spool, session.reach.find(arguments.taskId).id
     if arguments.reject:
         spool.reject(task, reason=arguments.reason or "rejected by an operator", question=arguments.question)
-        return Approved(taskId=task, rejected=True, message=f"{task} was rejected.")
+        return Approved(taskId=task, approved=False, rejected=True, message=f"{task} was rejected.")
+    if not arguments.seen:
+        shown = spool.shown(task)
+        if shown.asks:
+            return _shown(shown)
     said = arguments.answer if isinstance(arguments.answer, str) else None
-    spool.approve(task, arguments.answer, said=said, reason=arguments.reason, question=arguments.question)
-    return Approved(taskId=task, rejected=False, message=f"{task} has its answer.")
+    more = {"reason": arguments.reason, "question": arguments.question, "seen": arguments.seen}
+    spool.approve(task, arguments.answer, said=said, **more)
+    return Approved(taskId=task, approved=True, rejected=False, message=f"{task} has its answer.")
+
+
+def _shown(shown: questions.Shown) -> Approved:
+    """Return what a task would run. Errors: SpoolError where it is not admitted yet."""
+    if not shown.seen:
+        raise SpoolError(f"task {shown.task} is not admitted yet. Fix: wait a moment, and call again.")
+    runs = [Part(label=part.title, lines=list(part.lines)) for part in shown.parts]
+    said = "nothing is approved yet. Show a person all of runs, and call again with this seen after a yes."
+    return Approved(taskId=shown.task, approved=False, rejected=False, message=said, seen=shown.seen, runs=runs)
 
 
 ASK_HUMAN = Tool(
@@ -182,7 +211,8 @@ ASK_HUMAN = Tool(
 APPROVE = Tool(
     "approve",
     "Answer a question",
-    "Answer the question of a task, which then starts or goes on, or reject it.",
+    "Answer the question of a task, which then starts or goes on, or reject it. Of a task that has not started, the "
+    "first call returns all that it would run, and seen; the call with this seen approves that, and nothing else.",
     Approve,
     Approved,
     approve,

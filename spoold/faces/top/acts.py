@@ -12,6 +12,7 @@ from typing import Any
 
 from spoold.faces.top.lines import NODE, QUESTION, TASK, TYPE, Behind
 from spoold.faces.top.source import Source
+from spoold.pictures import work
 from spoold.protocol import codec
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import SpoolError
@@ -24,6 +25,8 @@ NO = "no"
 class Proposal:
     """Something that a person is asked about. options: what can be answered beside no, each a label and a value.
 
+    runs: what a task runs that is to start by it.
+
     asks: what is to be typed, '' for nothing; must: whether it has to be. run: does it; gets the value of the option
     and what was typed.
     """
@@ -35,6 +38,7 @@ class Proposal:
     done: str
     asks: str = ""
     must: bool = False
+    runs: tuple[work.Part, ...] = ()
 
 
 _EFFECTS = {
@@ -110,14 +114,19 @@ def _answer(source: Source, action: str, behind: Behind) -> Proposal:
             must=True,
         )
 
+    # A question of a task that runs lets nothing start that a person has not seen.
+    shown = None if name else spool.shown(behind.id)
+    seen, runs = (shown.seen, shown.parts) if shown is not None and shown.asks else ("", ())
+
     def approve(value: str, typed: str) -> object:
         said = value if choices else typed
         answer = json_of(said) if said else None
-        return spool.approve(behind.id, answer, said=said or None, question=name, reason=REASON)
+        return spool.approve(behind.id, answer, said=said or None, question=name, reason=REASON, seen=seen)
 
     options = tuple((f"answer: {one}", one) for one in choices) or ((f"yes, approve {behind.id}", ""),)
     asks = "" if choices else "answer, if it needs one"
-    return Proposal(f"Answer {behind.id}?", says, options, approve, f"{behind.id} has its answer", asks=asks)
+    done = f"{behind.id} has its answer"
+    return Proposal(f"Answer {behind.id}?", says, options, approve, done, asks=asks, runs=runs)
 
 
 def json_of(text: str) -> Any:

@@ -1,6 +1,7 @@
 """The box that says what will happen and asks whether it shall, and the line in which a person types.
 
-Law: the answer is no until a person chooses another: Enter alone, and Escape, do nothing.
+Law: the answer is no until a person chooses another: Enter alone, and Escape, do nothing. All that a task runs stands
+above the question whole, and can be scrolled.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
@@ -19,6 +20,8 @@ from textual.widgets import Input
 from spoold.faces.top.acts import Proposal
 from spoold.faces.top.lines import Line, Word, word, wrap
 from spoold.faces.top.sheet import Drawn
+from spoold.pictures import work
+from spoold.protocol.amount import amount
 
 
 class Chosen(NamedTuple):
@@ -48,6 +51,7 @@ class Confirm(ModalScreen[Chosen | None]):
     Confirm { align: center middle; background: transparent; }
     Confirm #box { width: 76; max-width: 95%; height: auto; border: solid $foreground; background: $surface; }
     Confirm #says { height: 3; }
+    Confirm #runs { height: auto; border-bottom: solid $foreground; scrollbar-size-vertical: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n,q", "no", show=False),
@@ -55,6 +59,8 @@ class Confirm(ModalScreen[Chosen | None]):
         Binding("down,j,tab,right", "step(1)", show=False),
         Binding("up,k,shift+tab,left", "step(-1)", show=False),
         Binding("enter", "choose", show=False),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
     ]
 
     def __init__(self, proposal: Proposal) -> None:
@@ -67,6 +73,9 @@ class Confirm(ModalScreen[Chosen | None]):
     def compose(self) -> ComposeResult:
         """Make the box."""
         with Vertical(id="box"):
+            if self._proposal.runs:
+                with VerticalScroll(id="runs", can_focus=False):
+                    yield Drawn(id="work")
             yield Drawn(id="says")
             if self._proposal.asks:
                 yield Words("typed", self._proposal.asks)
@@ -86,6 +95,7 @@ class Confirm(ModalScreen[Chosen | None]):
         lines: list[Line] = wrap((word(self._proposal.title, "bold"),), width)
         for said in self._proposal.says:
             lines += wrap((word(said),), width)
+        lines += self._say_work(width)
         lines.append(())
         for number, (label, _) in enumerate(self._options):
             here = number == self._at
@@ -97,6 +107,24 @@ class Confirm(ModalScreen[Chosen | None]):
         drawn = self.query_one("#says", Drawn)
         drawn.styles.height = len(lines)
         drawn.say(*lines)
+
+    def _say_work(self, width: int) -> list[Line]:
+        """Draw what the task runs, above; returns what has to be said of it."""
+        if not self._proposal.runs:
+            return []
+        rows: list[Line] = [(Word(row),) for row in work.drawn(self._proposal.runs, width - 1)]
+        room = max(3, self.app.size.height - len(self._options) - 10)
+        drawn = self.query_one("#work", Drawn)
+        drawn.styles.height = len(rows)
+        self.query_one("#runs").styles.max_height = room
+        drawn.say(*rows)
+        scrolls = "; pgdn and pgup scroll" if len(rows) > room else ""
+        return wrap((Word(f"It runs what stands above, {amount(len(rows), 'line')}{scrolls}."),), width)
+
+    def action_page(self, by: int) -> None:
+        """Scroll what the task runs."""
+        for runs in self.query("#runs"):
+            (runs.scroll_page_down if by > 0 else runs.scroll_page_up)(animate=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go on to the options."""

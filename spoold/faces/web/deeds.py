@@ -82,6 +82,8 @@ def answer(client: SpoolClient, verb: str, question: Asking, said: str, reason: 
         raise SpoolError(f"the answer {value!r} is none of the choices. Answer one of: {choices}.")
     if value is not None:
         more["answer"] = value
+    if not question.name:
+        more["seen"] = question.file
     client.post(Verb.APPROVE, question.task, reason, **more)
 
 

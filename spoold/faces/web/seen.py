@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from spoold.client import questions, selecting
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import Card
+from spoold.pictures import work
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_task
 
-# The fields of a task that say what it does.
-DOES = ("type", "command", "python", "agent", "prompt", "input", "env", "cwd", "stdin")
-# So many characters of each are shown.
-SHOWN_MOST = 2000
 # A task that moves on while it is read is looked for so often.
 TRIES = 3
 _ENDED = (State.COMPLETED.value, State.FAILED.value, State.SKIPPED.value)
@@ -90,7 +87,7 @@ def _digest(value: Any) -> str:
 class Asking:
     """A question that stands, and the task that asks it. name: of the question of a task that runs, else ''.
 
-    order: of the token that waits for an approval, else ''; does: what the task does, each cut where it is long;
+    order: of the token that waits for an approval, else ''; does: all that the task says, whole;
     file: the SHA-256 of its file; digest: of the action and all of this.
     """
 
@@ -102,7 +99,7 @@ class Asking:
     order: str
     by: str
     at: str
-    does: list[tuple[str, str]]
+    does: tuple[work.Part, ...]
     file: str
     digest: str
 
@@ -149,16 +146,8 @@ def _is_of(one: questions.Question, about: str) -> bool:
     return one.question == about if about else one.attempt is None
 
 
-def _does(data: bytes, path: str) -> list[tuple[str, str]]:
+def _does(data: bytes, path: str) -> tuple[work.Part, ...]:
     try:
-        content = codec.load_object(data, path)
+        return work.parts_of(codec.load_object(data, path), path)
     except BadFile:
-        return []
-    named: Iterable[tuple[str, Any]] = ((name, content.get(name)) for name in DOES)
-    return [(name, _shown(value)) for name, value in named if value not in (None, "", [], {})]
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    more = len(text) - SHOWN_MOST
-    return text if more <= 0 else f"{text[:SHOWN_MOST]}\n… and {more:,} more characters"
+        return ()

@@ -32,6 +32,7 @@ class Requested:
     order: str = ""
     about: str = ""
     answer: Any = None
+    seen: str = ""
     redo: tuple[tuple[str, int], ...] = ()
     until: float | None = None
 
@@ -102,6 +103,11 @@ def open_questions(requests: Sequence[Requested]) -> list[Requested]:
 def answer_of(given: Requested, choices: Sequence[str]) -> Any:
     """The value of an approve; where it names none, the first choice, or true."""
     return default_answer(choices) if given.answer is None else given.answer
+
+
+def is_of(given: Requested, file: str) -> bool:
+    """Whether an approve is about this content of the task's file, and no other. file: its SHA-256."""
+    return given.seen in ("", file)
 
 
 def record(given: Requested, ask: str, choices: Sequence[str]) -> dict[str, Any]:

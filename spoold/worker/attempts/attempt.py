@@ -32,7 +32,8 @@ class Attempt:
     preparing: what it has to get before it starts; stopping: why it is being stopped, which then is its outcome;
     ending: how its processes ended; decided: the outcome when it never ran; judged: its outcome in the end, once that
     is known. fenced: the claim is gone, so nothing of this attempt may be committed. frozen_at: since when (s since
-    1970) it is frozen, frozen_s: how long it was frozen before; approval: the answer that let it start; asked:
+    1970) it is frozen, frozen_s: how long it was frozen before; approval: the answer that let it start; seen: the
+    SHA-256 of its task's file, which an approve may name; asked:
     whether it asks people something, questions: what it asked, with the answers, once it is over; next: the name that
     its claim is getting; ordered_in: the number of the lease in which that order was given. lent: its slot is lent,
     since it waits for other tasks; back: it wants back what it lent. redacting: the masks of what it says; fetched:
@@ -59,6 +60,7 @@ class Attempt:
     frozen_at: float | None = None
     frozen_s: float = 0.0
     approval: dict[str, Any] | None = None
+    seen: str = ""
     asked: bool = False
     questions: list[dict[str, Any]] | None = None
     next: TaskName | None = None

@@ -8,6 +8,7 @@ after, has a size that others decide: it is brought over several steps, as `prep
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -29,7 +30,7 @@ from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.outcome import unable_here
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.gates.requested import answer_of, record
+from spoold.rules.gates.requested import answer_of, is_of, record
 from spoold.runner.job import Job, NoSlot, RunnerPort
 from spoold.store import snapshots
 from spoold.store.answers import decided, feedback, rounds
@@ -229,6 +230,7 @@ class Starting:
         attempt.redacting = says = Redacting(given, config.redact, config.output_tail_kb << 10)
         parts = (place, config, self._store.settings, self._base, auto, given, says.kept)
         job = prepare(attempt.task, attempt.name, *parts)
+        attempt.seen = hashlib.sha256(data).hexdigest()
         if attempt.lane.mem_mb > attempt.task.requires.mem_mb:
             job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
         if (moment := conditions_of(attempt.task).deadline) is not None:
@@ -283,6 +285,12 @@ class Starting:
         if given is None or given.request.verb is Verb.REJECT:
             why = "nobody's answer to its question stands" if given is None else f"it was rejected {given.told}"
             raise CannotRun(outcomes.not_started(why))
+        if not is_of(given, attempt.seen):
+            why = (
+                f"its file is not the one that was approved {given.told}: it has changed since "
+                f"(SHA-256 {attempt.seen}, approved was {given.seen}); `spool retry {attempt.name.id}` asks anew"
+            )
+            raise CannotRun(outcomes.failure(Code.REJECTED, why, final=True))
         attempt.approval = record(given, approval.ask, approval.choices)
         if before := rounds(self._store.fs, attempt.name, attempt.claim):
             attempt.approval["rounds"] = before

@@ -30,6 +30,9 @@ def test_the_only_root_asks_by_itself() -> None:
     assert asker == "a"
     assert [task["id"] for task in found if "approval" in task] == ["a"]
     assert "2 tasks, 2 steps" in found[0]["approval"]["ask"]
+    found, _ = asked({"id": "a", "command": "x", "meta": {"mine": 1}}, {"id": "b", "command": "evil", "after": ["a"]})
+    shown = 'a (command)\n    command: x\n    meta: {"mine": 1}\n  b (command)\n      command: evil'
+    assert found[0]["meta"] == {"mine": 1, "plan": shown}, "G23: who is asked sees all that would run"
 
 
 def test_several_roots_come_after_one_more() -> None:
@@ -43,6 +46,7 @@ def test_several_roots_come_after_one_more() -> None:
     assert (asker, first["id"], first["command"], first["batch"]) == ("p-approval", "p-approval", ["true"], "p")
     assert (a["dependencies"], b["dependencies"]) == (["p-approval"], ["p-approval", "old"])
     assert "after" not in b
+    assert first["meta"]["plan"].startswith("a (command)\n    command: x\n")
     assert (c["after"], "dependencies" in c) == (["a"], False)
     assert undo["dependencies"] == ["p-approval"], "what cleans up must not start when the plan is rejected"
     data = "".join(f"{json.dumps(task)}\n" for task in found).encode()

@@ -14,6 +14,7 @@ from spoold.faces.web.address import Address
 from spoold.faces.web.later import Answer
 from spoold.faces.web.pages import logs
 from spoold.faces.web.site import FILES_S, Shown, Site
+from spoold.pictures import work
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import is_id, key
@@ -23,7 +24,6 @@ from spoold.protocol.task import Task as Written
 T = TypeVar("T")
 # Reading what a large batch needs takes long; its own page does it when it is asked.
 SCENE_MOST = 400
-_ASKED = ("input", "command", "python", "agent", "prompt", "env", "cwd", "stdin", "locks", "uses", "budget", "accept")
 _NEEDS = ("dependencies", "after_any", "after_failed")
 RELATIVES = 60
 
@@ -59,7 +59,7 @@ def show(site: Site, asked: Address, task: str) -> Shown:
         "log_attempt": attempt,
         "part": part,
         "no_log": no_log,
-        "given": {name: info.task[name] for name in _ASKED if info.task.get(name) not in (None, "", [], {})},
+        "given": work.parts_of(info.task),
         "result": info.attempts[-1] if info.attempts else None,
         "needs": _needs(site, info.task),
         "dependants": dependants.value,
