@@ -64,14 +64,14 @@ def scratch(tmp_path: Path) -> Path:
     return folder
 
 
-def start(scratch: Path, *arguments: str) -> subprocess.Popen[str]:
-    """The Python part of tools/demo, from another folder, with no terminal."""
+def start(scratch: Path, *arguments: str, stdout: int = subprocess.PIPE, **variables: str) -> subprocess.Popen[str]:
+    """The Python part of tools/demo, from another folder, with no terminal unless stdout is one."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "tools.demonstration", *arguments],
         cwd=scratch.parent,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(scratch), "CI": "true"},
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(scratch), "CI": "true", **variables},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
     )

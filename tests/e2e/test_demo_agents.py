@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,13 @@ __all__ = ["scratch"]
 
 
 def test_it_ends_well_and_says_so(scratch: Path) -> None:
-    demo = start(scratch, "agents", "--cli", "generic", "--edits", "4")
-    out, err = demo.communicate(timeout=WITHIN_S)
-    assert demo.returncode == 0, out + err
+    code, out = at_a_terminal(scratch, "agents", "--cli", "generic", "--edits", "4")
+    assert code == 0, out
+    shown = out.rpartition("\x1b[2K")[2]  # what stays on the screen
+    assert shown.count("lap1 joined with") == 1, f"G36: the events came twice\n{shown}"
+    plan, cut, _ = out.partition("demo: 6 tasks")[2].partition("\n… and ")
+    assert cut, "G36: 75 lines of plan"
+    assert plan.count("\n") < 13, "G36: 75 lines of plan"
     for part in (
         "demo: 6 tasks, 2 steps one after the other",
         "kill -9 of lap",
@@ -47,6 +53,20 @@ def test_it_ends_well_and_says_so(scratch: Path) -> None:
         assert part in out, f"{part}\n{out}"
     assert not of(scratch)
     assert not list(scratch.iterdir())
+
+
+def at_a_terminal(scratch: Path, *arguments: str) -> tuple[int, str]:
+    """Run it at a terminal that is wide enough for each sentence; returns its exit code and all that it printed."""
+    ours, theirs = pty.openpty()
+    demo = start(scratch, *arguments, stdout=theirs, TERM="xterm", COLUMNS="240", LINES="60")
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # EIO, once nobody holds the other end
+        while piece := os.read(ours, 1 << 16):
+            said += piece
+    os.close(ours)
+    _, err = demo.communicate(timeout=WITHIN_S)
+    return demo.returncode, said.decode(errors="replace").replace("\r\n", "\n") + err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

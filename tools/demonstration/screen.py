@@ -107,10 +107,9 @@ class Screen:
         for state in STATES:
             states.add_column(state, justify="right", style="bold red" if state in ("failed", "rejected") else "")
         states.add_row(*(str(counts[state]) for state in STATES))
-        done = round(BAR * counts["completed"] / max(self._total, 1))
-        bar = Text.assemble(
-            ("━" * done, "green"), ("━" * (BAR - done), "dim"), f" {counts['completed']}/{self._total}"
-        )
+        total = max(self._total, counts["completed"])  # agents may have made more tasks
+        done = round(BAR * counts["completed"] / max(total, 1))
+        bar = Text.assemble(("━" * done, "green"), ("━" * (BAR - done), "dim"), f" {counts['completed']}/{total}")
         laptops = Table(box=None, pad_edge=False, show_header=False)
         for node in picture.nodes:
             laptops.add_row(*_row(node))

@@ -45,6 +45,8 @@ EDITS, EDITS_MAX = 12, 90
 PLAN = "demo"
 ALL_S, READY_S, PLAN_S, LOOK_S = 280.0, 30.0, 90.0, 0.3
 ENDED = (State.COMPLETED, State.FAILED, State.SKIPPED, State.REJECTED)
+# So many lines of the plan are shown.
+PLAN_LINES = 12
 CACHE = Path(os.environ.get("ENVIRONMENT") or ".venv") / "cache" / "agents"
 
 
@@ -73,7 +75,7 @@ class Demonstration:
             self._print(f"A laptop is taken for dead after {MISSES} beats of {BEAT_S:g} s (lowered in spool.toml).\n")
             ids = self._plan()
             live = self.console.is_terminal and not self.console.is_dumb_terminal
-            with stack.enter_context(Screen(self.console, len(ids) + 1, live=live)) as screen:
+            with Screen(self.console, len(ids) + 1, live=live) as screen:
                 self._watch(spool, set(ids), screen)
             left = self.laptops.stop()
             events = list(spool.iter_events())
@@ -90,7 +92,7 @@ class Demonstration:
         self.laptops.spool(*words, check=False, within_s=PLAN_S)  # without --yes it only shows the plan
         shown = self.laptops.spool("plan", "--task", PLAN, check=False, within_s=PLAN_S).stdout
         done = self.laptops.spool("plan", "--task", PLAN, "--yes", "--json", within_s=PLAN_S).stdout
-        self._print(shown.partition("spool: nothing")[0])
+        self._print(beginning(shown.partition("spool: nothing")[0]))
         ids: list[str] = json.loads(done[done.index("{") :])["ids"]
         return ids
 
@@ -152,6 +154,13 @@ class Demonstration:
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False)
+
+
+def beginning(plan: str) -> str:
+    """Return the first lines of a plan, and how many more there are: people came to see it run."""
+    lines = plan.strip().split("\n")
+    more = len(lines) - PLAN_LINES
+    return "\n".join([*lines[:PLAN_LINES], *([f"… and {amount(more, 'more line')}"] if more > 0 else []), ""])
 
 
 def main(arguments: list[str]) -> int:
