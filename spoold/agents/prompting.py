@@ -12,11 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# {deps.ID.output}, or a field of an output that is an object: {deps.ID.output.FIELD}.
-_NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?:\.([A-Za-z_][\w-]*))?\}"
+from spoold.protocol.amount import some
+
+# {deps.ID.output}, or what is in it, by names and numbers: {deps.ID.output.FIELD.0.OTHER}, also {….output.a[0]}.
+_NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output((?:\.[\w-]+|\[[0-9]+\])*)\}"
+_INDEX = re.compile(r"[0-9]{1,9}")
+_STEP = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")
 # In two pairs of braces it stands for itself, in one.
 _FIELD = re.compile(rf"(\{{)?{_NAMED}(?(1)\}})")
 REASONS_MAX, NOTE_MAX = 16 << 10, 4 << 10
+# So many names of what an output has are told, and so many characters of each.
+NAMED_MAX, NAME_MAX = 10, 60
 # What a note has of the reasons comes last, and after this line.
 OPEN = "\nopen:\n"
 
@@ -54,15 +60,37 @@ def filled(template: str, result_of: Callable[[str], Any], known: Sequence[str])
             there = ", ".join(known) or "none"
             raise Missing(f"the prompt wants {found[0]}, and there is no result of {found[2]} (there are: {there})")
         output = record.get("output") if isinstance(record, Mapping) else None
-        if found[3] is not None:
-            if not isinstance(output, Mapping) or found[3] not in output:
-                raise Missing(f"the prompt wants {found[0]}, and that output has no {found[3]}")
-            output = output[found[3]]
+        if found[3]:
+            output = _inside(output, found[0], found[3])
         elif isinstance(output, Mapping) and "outcome" in output and isinstance(output.get("text"), str):
             output = output["text"]  # of an agent: its words
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
     return _FIELD.sub(value, template)
+
+
+def _inside(value: Any, named: str, path: str) -> Any:
+    """Return what a path leads to in an output. named: the whole field of the prompt. Errors: Missing."""
+    at = "output"
+    for step in _STEP.finditer(path):
+        word = step[1] or step[2]
+        if isinstance(value, Mapping) and word in value:
+            value = value[word]
+        elif isinstance(value, list) and _INDEX.fullmatch(word) and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            raise Missing(f"the prompt wants {named}, and {at} has no {word}: {_holds(value)}")
+        at += step[0]
+    return value
+
+
+def _holds(value: Any) -> str:
+    """Return what is in a value, for a person who has named something that is not."""
+    if isinstance(value, Mapping):
+        return f"it has {some([str(name)[:NAME_MAX] for name in value], NAMED_MAX)}" if value else "it is empty"
+    if isinstance(value, list):
+        return f"it is a list of {len(value):,}, counted from 0"
+    return "it is a text" if isinstance(value, str) else f"it is {json.dumps(value)}"
 
 
 def literal(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -75,6 +76,43 @@ def test_what_is_filled_in_is_never_filled_in_again() -> None:
         prompting.filled("{deps.c.output}", records.get, [])
     with pytest.raises(prompting.Missing, match="has no y"):
         prompting.filled("{deps.b.output.y}", records.get, [])
+
+
+def test_names_and_numbers_lead_into_an_output() -> None:
+    """G32: {deps.X.output.a.b} stayed as it was written."""
+    output = {"a": {"b": "deep", "0": "named"}, "list": [{"x": 1}, "two"], "none": None, "b-c": [], "text": "words"}
+    records = {"x": {"output": output}}
+
+    def filled(path: str) -> str:
+        return prompting.filled(f"<{{deps.x.output.{path}}}>", records.get, ["x"])
+
+    assert filled("a.b") == "<deep>"
+    assert filled("a.0") == "<named>"
+    assert filled("list.0.x") == filled("list[0].x") == filled("list[0][x]".replace("[x]", ".x")) == "<1>"
+    assert filled("list.1") == "<two>"
+    assert filled("list.0") == '<{"x": 1}>'
+    assert filled("none") == "<null>"
+    assert filled("b-c") == "<[]>"
+    for path, said in {
+        "a.c": "output.a has no c: it has b, 0",
+        "list.2": "output.list has no 2: it is a list of 2, counted from 0",
+        "list[0].y.z": "output.list[0] has no y: it has x",
+        "list.first": "it is a list of 2",
+        f"list.{'9' * 5000}": "it is a list of 2",
+        "b-c.0": "it is a list of 0",
+        "none.x": "output.none has no x: it is null",
+        "text.x": "it is a text",
+    }.items():
+        with pytest.raises(prompting.Missing, match=re.escape(said)):
+            filled(path)
+    with pytest.raises(prompting.Missing, match="has no y: it is empty"):
+        prompting.filled("{deps.x.output.y}", {"x": {"output": {}}}.get, ["x"])
+    many = {"x": {"output": {f"n{number}": "x" for number in range(200)}}}
+    with pytest.raises(prompting.Missing, match="n9 and 190 more"):
+        prompting.filled("{deps.x.output.y}", many.get, ["x"])
+    text = "{deps.x.output.a.b} {deps.x.output.list[0].x} {{deps.x.output.a.b}}"
+    assert prompting.filled(prompting.literal(text), lambda _: None, ()) == text
+    assert prompting.filled("{deps.x.output.} {deps.x.output.a b}", records.get, ["x"]).startswith("{deps.x.output.}")
 
 
 @pytest.mark.parametrize(("root", "within_s"), [("", 60.0), ("/nowhere", 0.0), ("/nowhere", 60.0)])

@@ -38,7 +38,7 @@ from spoold.protocol.fields import Strict, TaskId
 
 TASKS_MOST = 1000
 # The output of another task in a prompt, up to the field of it.
-_OUTPUT = re.compile(r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?=[.}])")
+_OUTPUT = re.compile(r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output(?=[.}\[])")
 
 
 class Locks(Strict):
