@@ -17,6 +17,7 @@
     following    what follows work that was accepted: the task that merges it
     places       the seams to a workspace and a sandbox, and what stands there without one
     repository   the workspace of an attempt: a repository, where one is named
+    reaching     whether that sandbox lets the agent ask its model, and what would
     confined     the sandbox of an attempt, where its profile asks for one
     homes        files of ours in an agent's home, where no link is followed
     adapters/    how each agent's command line is started and read: one small file each

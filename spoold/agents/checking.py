@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from spoold.agents.profiles import REDACT, VARIABLE, read_back
 from spoold.agents.program import adopt_orphans
-from spoold.agents.trial import try_out
+from spoold.agents.trial import STARTS, try_out
 from spoold.protocol.errors import BadFile
 
 
@@ -25,7 +25,7 @@ def check(environ: Mapping[str, str]) -> int:
         return 1
     adopt_orphans()
     tried = try_out(name, profile, {key: value for key, value in environ.items() if key not in (VARIABLE, REDACT)})
-    if tried.verdict == "ok":
+    if tried.verdict in STARTS:
         sys.stdout.write(f"{tried.version}\n")
         return 0
     sys.stderr.write(f"{tried.verdict}: {tried.why}; fix: {tried.fix}\n")

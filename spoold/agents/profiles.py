@@ -25,6 +25,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from spoold.agents import confined
 from spoold.agents.adapters import finding
+from spoold.agents.reaching import unreached
 from spoold.agents.workspace.addresses import pattern
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.protocol import codec, errand
@@ -141,7 +142,7 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
             raise BadFile(file, key, f"{wrong.problem}.", f"{wrong.mend}.") from None
         if word in {str(other).lower() for other in handlers}:
             raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
-        handlers[word] = _handler(word, _read(said, key, file, environ), table.get("redact"))
+        handlers[word] = _handler(word, _read(said, key, file, environ), table.get("redact"), environ)
     return {**{name: value for name, value in table.items() if name != TABLE}, "handlers": handlers}
 
 
@@ -203,7 +204,7 @@ def _content(path: str, key: str, file: str) -> str:
     return text.strip()
 
 
-def _handler(name: str, profile: Profile, redact: Any) -> dict[str, Any]:
+def _handler(name: str, profile: Profile, redact: Any, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the handler of a profile. redact: the table of the worker's file, which the worker checks."""
     said = profile.model_dump(mode="json", exclude_defaults=True)
     handler = {key: said.pop(key) for key in _HANDLER if key in said}
@@ -212,6 +213,10 @@ def _handler(name: str, profile: Profile, redact: Any) -> dict[str, Any]:
     about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
     sets = [value for value in VALUES if getattr(profile, value) not in ("", None)]
     about |= {"takes": " ".join(takes(profile)), "sets": " ".join(sets), "limit": profile.limit}
+    kept = unreached(profile.cli, profile.model, profile.sandbox, {**environ, **profile.env})
+    if kept is not None:
+        log.warning("the agent %s cannot ask its model: %s", name, kept.words)
+        about |= {"warning": kept.words}
     for value in set(sets) - set(takes(profile)):
         log.warning(
             "the agent %s (%s) cannot be given %s, so what [agents.%s] says of it does not count",

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting
+from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting, reaching
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Trouble
@@ -241,9 +241,15 @@ class Attempt:
         turn = take_turn(self._adapter, start, scene, heard, bounds)
         ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
         trouble = ending.trouble_of(heard, turn, ended)
-        if trouble is not None and (hint := confined.hint(profile.sandbox, turn.errors)):
-            trouble = replace(trouble, message=f"{trouble.message}{hint}")
-        return trouble
+        return None if trouble is None else self._hinted(trouble, turn.errors, errand, scene.env)
+
+    def _hinted(self, trouble: Trouble, errors: str, errand: Errand, env: Mapping[str, str]) -> Trouble:
+        """Return a trouble with what the sandbox may have to do with it."""
+        said, cli = self._profile.sandbox, self._profile.cli
+        hint = confined.hint(said, errors)
+        if trouble.fault == "transient" and not self._heard.answered:
+            hint = reaching.hint(cli, errand.model, said, env, f"{trouble.message}\n{errors}") or hint
+        return replace(trouble, message=f"{trouble.message}{hint}")
 
     def _judge(self, scene: Scene) -> list[str]:
         """Return why the work is not accepted. Errors: SpoolError."""

@@ -25,13 +25,26 @@ from spoold.agents import confined
 from spoold.agents.adapters import finding
 from spoold.agents.profiles import Profile
 from spoold.agents.program import Program, adopt_orphans
+from spoold.agents.reaching import unreached
 from spoold.agents.sandbox.entering import entered
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 from spoold.agents.sandbox.probing import probe
 from spoold.agents.sandbox.programs import needed
+from spoold.client.agents import untested
 from spoold.system.remover import remove
 
-Verdict = Literal["ok", "not installed", "does not start", "sandbox refuses", "secret missing", "unreadable"]
+Verdict = Literal[
+    "ok",
+    "untested",
+    "no network",
+    "not installed",
+    "does not start",
+    "sandbox refuses",
+    "secret missing",
+    "unreadable",
+]
+# With these a worker takes tasks of the profile.
+STARTS: tuple[Verdict, ...] = ("ok", "untested")
 WITHIN_S = 45.0
 _LOOK_S, _KEPT = 0.2, 200
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
@@ -39,7 +52,11 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a trial. path: of its program, '' for none; why: in words, '' where all is well; fix: for it."""
+    """What came of a trial. path: of its program, '' for none; why: in words, '' where all is well; fix: for it.
+
+    verdict: `untested` starts, but is older than what its output is known of. `no network` starts, and its sandbox
+    has none though nobody has said so: each of its tasks would fail.
+    """
 
     agent: str
     cli: str
@@ -75,12 +92,24 @@ def try_out(name: str, profile: Profile, environ: Mapping[str, str], within_s: f
     except OSError as error:
         code, said, errors = 126, [], [f"{words[0]}: {error.strerror or error}"]
     if code == 0:
-        return Tried(name, profile.cli, _version(said), path, "ok")
+        return _started(name, profile, _version(said), path, env)
     last = next((line.strip() for line in reversed([*said, *errors]) if line.strip()), "")
     ended = f"it did not end within {within_s:g} s" if code is None else f"exit code {code}"
     why = f"`{' '.join(words)}` does not start: {ended}{last and f': {last[:_KEPT]}'}"
     where = "" if config.kind == "none" else f" in the sandbox {config.kind}; what it needs there, list in `show`"
     return Tried(name, profile.cli, "", path, "does not start", why, f"run it by hand as the worker's user{where}")
+
+
+def _started(name: str, profile: Profile, version: str, path: str, env: Mapping[str, str]) -> Tried:
+    """Return what came of a profile whose program starts: can it ask its model, and is its output known?"""
+    kept = unreached(profile.cli, profile.model, profile.sandbox, env)
+    if kept is not None and kept.sure:
+        return Tried(name, profile.cli, version, path, "no network", kept.problem, kept.fix)
+    adapter = finding.make(profile.cli)
+    if old := untested(profile.cli, version, adapter.recorded):
+        return Tried(name, profile.cli, version, path, "untested", old, f"npm install -g {adapter.package}@latest")
+    why, fix = (kept.problem, kept.fix) if kept is not None else ("", "")
+    return Tried(name, profile.cli, version, path, "ok", why, fix)
 
 
 def _find(profile: Profile, env: Mapping[str, str]) -> tuple[str, tuple[Verdict, str, str] | None]:

@@ -6,6 +6,7 @@ said by its capabilities alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
     from spoold.system.host import Host
 
 
+_VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})+")
+
+
 @dataclass(frozen=True, slots=True)
 class Offered:
     """One profile on one worker. cli: the agent behind it; version: that was found there, '' for not known; recorded:
     of which version its output is known; ok: whether it was found to start; trouble: why it takes no task just now,
     '' where it does; running: how many tasks of the profile run there; drops: what the profile or the type's settings
     say, such as max_tokens, and this agent cannot be given; limit: that of the profile; gap: why a spent quota does
-    not keep its tasks back all the same, '' where it does.
+    not keep its tasks back all the same, '' where it does; untested: what may go unseen, since it is older than what
+    was recorded; warning: what its worker says of the profile, such as a sandbox that keeps it from its model.
     """
 
     agent: str
@@ -39,6 +44,20 @@ class Offered:
     drops: tuple[str, ...]
     limit: str
     gap: str
+    untested: str = ""
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why a task for an agent would wait: no live worker has it. fix: names that there are.
+
+    unknown: it may be misspelt, since other agents are there, and neither the settings nor what ran before has it.
+    """
+
+    problem: str
+    fix: str
+    unknown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +69,25 @@ class Served:
     agents: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     commands: bool = False
+
+
+def untested(cli: str, version: str, recorded: str) -> str:
+    """Return what is not known of an agent that is older than what its output is known of; '' where all is, or where
+    a version is none. recorded: of the adapter, with the version in it.
+    """
+    found, known = _numbers(version), _numbers(recorded)
+    if not found or not known or found >= known:
+        return ""
+    return (
+        f"{cli} {version} is older than {'.'.join(map(str, known))}, of which its output is known, and was not "
+        "tested: a spent quota, its tokens or its cost may go unseen"
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the first version in a text, () for none."""
+    found = _VERSION.search(text)
+    return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
@@ -65,7 +103,9 @@ def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
                 drops = _drops(about, store.settings.of(kind))
                 limit = about.get("limit", "")
                 held = (limit, _gap(kind, limit, store.settings))
-                found.append(Offered(kind, beat.node, *words, running, kind not in can.lacks, trouble, drops, *held))
+                old = untested(about["agent"], version, recorded)
+                own = (running, kind not in can.lacks, trouble, drops)
+                found.append(Offered(kind, beat.node, *words, *own, *held, old, about.get("warning", "")))
     return sorted(found, key=lambda one: (one.agent, one.worker))
 
 
@@ -75,6 +115,27 @@ def list_served(store: Store, host: Host, clock: Clock) -> Served:
     agents = {kind for can in cans for kind, about in can.about.items() if "agent" in about}
     types = {kind for can in cans for kind in (*can.handlers, *can.lacks)}
     return Served(tuple(sorted(agents)), tuple(sorted(types | agents)), any(can.allow_command for can in cans))
+
+
+def missing_agent(store: Store, host: Host, clock: Clock, name: str) -> Missing | None:
+    """Return why a task for this agent would wait; None where a live worker has it, or a handler of that name.
+
+    Errors: OSError.
+    """
+    from spoold.rules.answers.selection import suggestion
+    from spoold.store import snapshots
+
+    served, word = list_served(store, host, clock), name.lower()
+    if word in served.types:
+        return None
+    problem = f"no live worker has the agent {name!r}."
+    if not served.types:
+        fix = f"start a worker whose file has [agents.{name}], or a handler of that name."
+        return Missing(problem, fix, unknown=False)
+    last = snapshots.latest(store.fs)
+    before = () if last is None else (*last[1].types, *last[1].durations)
+    unknown = word not in {one.lower() for one in (*store.settings.types, *before)}
+    return Missing(problem, suggestion(name, served.agents or served.types), unknown)
 
 
 def _living(store: Store, host: Host, clock: Clock) -> Iterator[tuple[Heartbeat, Capabilities]]:

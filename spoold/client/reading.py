@@ -25,7 +25,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 
 if TYPE_CHECKING:
-    from spoold.client.agents import Offered, Served
+    from spoold.client.agents import Missing, Offered, Served
     from spoold.client.configuring import Holder, Setting
     from spoold.client.families import Branch
     from spoold.client.listing import Row
@@ -108,6 +108,14 @@ class Reading(Connection):
 
         with self.reaching():
             return list_served(self.store, SystemHost(), self.store.clock)
+
+    def missing_agent(self, name: str) -> Missing | None:
+        """Return why a task for this agent would wait; None where a live worker has it. Errors: Unavailable."""
+        from spoold.client.agents import missing_agent
+        from spoold.system.host import SystemHost
+
+        with self.reaching():
+            return missing_agent(self.store, SystemHost(), self.store.clock, name)
 
     def settings(self, key: str | None = None) -> list[Setting]:
         """Return the settings that hold, each with where it comes from. key: only this one, or those below it.

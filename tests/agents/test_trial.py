@@ -129,6 +129,34 @@ def test_it_starts_within_the_sandbox_of_the_profile(tmp_path: Path) -> None:
     assert "`show`" in found.fix
 
 
+def test_one_that_is_older_than_its_recording_starts_and_is_untested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G37."""
+    script(tmp_path / "qwen", "echo 0.15.10")
+    found = tried(tmp_path, {"cli": "qwen"})
+    assert (found.verdict, found.version) == ("untested", "0.15.10")
+    assert "a spent quota, its tokens or its cost may go unseen" in found.why
+    assert found.fix == "npm install -g @qwen-code/qwen-code@latest"
+    handler = expand({"agents": {"coder": {"cli": "qwen"}}}, "w.toml", {})["handlers"]["coder"]
+    assert check({**handler["env"], "PATH": f"{tmp_path}:/usr/bin:/bin"}) == 0, "its worker takes tasks"
+    assert capsys.readouterr().out == "0.15.10\n"
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_one_whose_sandbox_has_no_network_is_not_ok(tmp_path: Path) -> None:
+    """G26: a sandbox without a word on its network has none, and doctor and worker said ok."""
+    if not probe(confined.read("bwrap", "x").asked()).ok:
+        pytest.skip("bubblewrap does not work here")
+    script(tmp_path / "codex", "echo 1.2.3")
+    found = tried(tmp_path, {"cli": "codex", "sandbox": "bwrap"})
+    assert (found.verdict, found.version) == ("no network", "1.2.3")
+    assert 'hosts = ["api.openai.com"]' in found.fix
+    found = tried(tmp_path, {"cli": "codex", "sandbox": {"kind": "bwrap", "network": "none"}})
+    assert found.verdict == "ok", "its owner has said so"
+    assert "over the network" in found.why
+
+
 def test_the_check_of_the_handler_says_it_to_the_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script(tmp_path / "codex", "echo codex 4.5.6")
     handler = expand({"agents": {"coder": {"cli": "codex"}}}, "w.toml", {})["handlers"]["coder"]

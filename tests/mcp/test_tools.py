@@ -123,8 +123,11 @@ def test_a_task_is_delegated_in_the_background_or_waited_for(agent: Caller) -> N
     assert (again["taskId"], again["created"], again["finished"]) == (once["taskId"], False, True)
     assert again["result"]["output"] == "did: once"
     assert "was submitted before. " in again["message"]
-    nobody = agent.call("delegate_task", agent="nobody-has-it", prompt="x", background=False, wait=300)
+    refused = agent.refused("delegate_task", agent="codre", prompt="x")
+    assert "no live worker has the agent 'codre'. Fix: did you mean 'coder'? With anyway" in refused, "G31"
+    nobody = agent.call("delegate_task", agent="nobody-has-it", prompt="x", background=False, wait=300, anyway=True)
     assert (nobody["finished"], nobody["result"]) == (False, None)
+    assert "It waits: no live worker has the agent 'nobody-has-it'." in nobody["message"]
     why = agent.call("explain_task", taskId=nobody["taskId"])
     assert "nobody-has-it" in json.dumps(why["reasons"])
     assert all(reason["change"] for reason in why["reasons"])

@@ -103,6 +103,9 @@ class Adapter(Protocol):
 
     package: of npm, which brings the program; '' where nobody knows. takes: which of model, max_tokens and
     temperature it can be given; by_model: which of these only together with a model.
+
+    asks_at: the host where its model is asked, by the provider that its model's name begins with, '' for any other;
+    empty where nobody knows that. address: the variable that names another address, '' for none.
     """
 
     name: ClassVar[str]
@@ -110,6 +113,8 @@ class Adapter(Protocol):
     package: ClassVar[str]
     takes: ClassVar[tuple[str, ...]]
     by_model: ClassVar[tuple[str, ...]]
+    asks_at: ClassVar[Mapping[str, str]]
+    address: ClassVar[str]
     recorded: ClassVar[str]
     counting: ClassVar[Counting]
     resumes: ClassVar[bool]

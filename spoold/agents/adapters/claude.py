@@ -7,6 +7,7 @@ start unasked.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import ClassVar
 
 from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Start, Trouble
@@ -28,6 +29,8 @@ class Claude:
     package: ClassVar[str] = "@anthropic-ai/claude-code"
     takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens")
     by_model: ClassVar[tuple[str, ...]] = ()
+    asks_at: ClassVar[Mapping[str, str]] = {"": "api.anthropic.com"}
+    address: ClassVar[str] = "ANTHROPIC_BASE_URL"
     recorded: ClassVar[str] = (
         "claude 2.1.332, played against a scripted model; its limit events from the documentation"
     )

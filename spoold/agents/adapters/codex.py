@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from spoold.agents.adapters import faults, lines, resets
@@ -48,6 +49,8 @@ class Codex:
     package: ClassVar[str] = "@openai/codex"
     takes: ClassVar[tuple[str, ...]] = ("model",)
     by_model: ClassVar[tuple[str, ...]] = ()
+    asks_at: ClassVar[Mapping[str, str]] = {"": "api.openai.com"}
+    address: ClassVar[str] = "OPENAI_BASE_URL"
     recorded: ClassVar[str] = "codex 0.169.0, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

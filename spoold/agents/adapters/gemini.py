@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from spoold.agents.adapters import faults, lines
@@ -38,6 +39,8 @@ class Gemini:
     package: ClassVar[str] = "@google/gemini-cli"
     takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens", "temperature")
     by_model: ClassVar[tuple[str, ...]] = ("max_tokens", "temperature")
+    asks_at: ClassVar[Mapping[str, str]] = {"": "generativelanguage.googleapis.com"}
+    address: ClassVar[str] = "GOOGLE_GEMINI_BASE_URL"
     recorded: ClassVar[str] = "gemini 0.61.0, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

@@ -38,6 +38,8 @@ class Generic:
     package: ClassVar[str] = ""
     takes: ClassVar[tuple[str, ...]] = ()
     by_model: ClassVar[tuple[str, ...]] = ()
+    asks_at: ClassVar[Mapping[str, str]] = {}
+    address: ClassVar[str] = ""
     recorded: ClassVar[str] = "its own line protocol"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

@@ -10,6 +10,7 @@ Law: nobody is asked. A repository's settings and MCP servers are not loaded; it
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import ClassVar
 
 from spoold.agents.adapters import faults, lines, resets
@@ -49,6 +50,13 @@ class OpenCode:
     package: ClassVar[str] = "opencode-ai"
     takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens", "temperature")
     by_model: ClassVar[tuple[str, ...]] = ()
+    asks_at: ClassVar[Mapping[str, str]] = {
+        "anthropic": "api.anthropic.com",
+        "openai": "api.openai.com",
+        "google": "generativelanguage.googleapis.com",
+        "openrouter": "openrouter.ai",
+    }
+    address: ClassVar[str] = "OPENAI_BASE_URL"
     recorded: ClassVar[str] = "opencode 1.18.33, played against a scripted model"
     counting: ClassVar[Counting] = "sum"
     resumes: ClassVar[bool] = True

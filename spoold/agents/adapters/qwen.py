@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from spoold.agents.adapters import faults, resets
@@ -44,6 +45,8 @@ class Qwen:
     package: ClassVar[str] = "@qwen-code/qwen-code"
     takes: ClassVar[tuple[str, ...]] = ("model", "max_tokens", "temperature")
     by_model: ClassVar[tuple[str, ...]] = ()
+    asks_at: ClassVar[Mapping[str, str]] = {"": "api.openai.com"}
+    address: ClassVar[str] = "OPENAI_BASE_URL"
     recorded: ClassVar[str] = "qwen 0.24.4, played against a scripted model"
     counting: ClassVar[Counting] = "last"
     resumes: ClassVar[bool] = True

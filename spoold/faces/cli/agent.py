@@ -8,6 +8,7 @@ Touches: the terminal.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,13 +76,16 @@ def agent(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for it, and print its words; exit 1 if it failed.")
     ] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Submit it, though nothing here knows an agent of that name.")
+    ] = False,
     as_json: output.JsonOption = False,
 ) -> None:
     """Submit a task for an agent.
 
-    In the prompt, {deps.ID.output} becomes the output of a task that it comes after. What the agent reports is not
-    believed: the commands of --accept run afterwards, where it worked. If one fails, the task is tried again, and the
-    agent gets the reasons."""
+    If no live worker has the agent, the task waits, and a warning says so; a name that nothing knows is refused. In
+    the prompt, {deps.ID.output} becomes the output of a task that it comes after. What the agent reports is not
+    believed: the commands of --accept run afterwards. If one fails, it is tried again, and gets the reasons."""
     options = drafting.Options(None, None, task_id, name, priority, after, timeout, retries, None, batch, None, cwd)
     fields = replace(options, locks=locks).fields()
     place = _given(repo=drafting.repository(repo), base=base) or None
@@ -93,14 +97,39 @@ def agent(
         workspace=place,
     )
     with session(ctx).spool() as spool:
-        text = _prompt(spool) if prompt == "-" else prompt
-        with drafting.naming_options(fields):
-            submitted = spool.submit_from("the task", {"agent": profile, "prompt": text, **said, **fields})
-        drafting.warn_of_room(spool)
+        submitted = _submitted(spool, {"agent": profile, "prompt": prompt, **said}, fields, anyway=anyway)
         if not wait:
             output.print_json({"id": submitted}) if as_json else output.print_line(submitted)
             return
         _wait(spool, submitted, as_json=as_json)
+
+
+def _submitted(spool: SpoolClient, said: Mapping[str, Any], fields: Mapping[str, Any], *, anyway: bool) -> str:
+    """Submit the task, with the warnings that are due; returns its id. fields: those that options set.
+
+    Errors: BadFile.
+    """
+    missing = _missing(spool, said["agent"], anyway=anyway)
+    text = _prompt(spool) if said["prompt"] == "-" else said["prompt"]
+    with drafting.naming_options(fields):
+        submitted = spool.submit_from("the task", {**said, "prompt": text, **fields})
+    drafting.warn_of_room(spool)
+    if missing:
+        output.remark(missing)
+    return submitted
+
+
+def _missing(spool: SpoolClient, profile: str, *, anyway: bool) -> str:
+    """Return the warning that no live worker has the agent, '' where one has. Errors: BadFile for an unknown name."""
+    from spoold.protocol.errors import BadFile
+
+    missing = spool.missing_agent(profile)
+    if missing is None:
+        return ""
+    if missing.unknown and not anyway:
+        fix = f"{missing.fix} --anyway submits it, and it waits for a worker that has it."
+        raise BadFile("the command line", "AGENT", missing.problem, fix)
+    return f"warning: {output.within(missing.problem)} The task waits for one: {missing.fix}"
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -53,8 +53,8 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
         for one in found:
             if one.trouble:
                 print_prose(f"{one.agent} on {one.worker}: {sentence(one.trouble)}", "  ")
-            if one.gap:
-                print_prose(f"{one.agent} on {one.worker}: {one.gap}", "  ")
+            for said in filter(None, (one.gap, one.untested, one.warning)):
+                print_prose(f"{one.agent} on {one.worker}: {sentence(said)}", "  ")
             if one.drops:
                 names = ", ".join(one.drops)
                 print_prose(

@@ -71,8 +71,9 @@ def doctor(
 
     Needs no spool, and disturbs none: no task is touched, no file is left. One machine can judge options, names,
     directories and speed. Only two machines can test whether both could claim one task: run it on both, --with 2.
-    For agents it tests instead whether those of a worker's file start here, in their sandboxes: run that as the
-    worker's user, with its environment.
+    For agents it tests instead whether those of a worker's file start here, in their sandboxes, and whether these let
+    them ask their models: run that as the worker's user, with its environment. One that is `untested` is older than
+    what spoold knows the output of: it runs, and a spent quota may go unseen.
 
     Exit code 0 when all is well, 1 when it is not, 124 when the other machines did not come.
     """
@@ -121,6 +122,7 @@ def try_agents(file: str | None, *, as_json: bool) -> bool:
     Errors: BadFile.
     """
     from spoold.agents.profiles import expand
+    from spoold.agents.trial import STARTS
     from spoold.protocol.errors import BadFile
     from spoold.worker.config import load_config
 
@@ -141,12 +143,12 @@ def try_agents(file: str | None, *, as_json: bool) -> bool:
             if one.why:
                 print_prose(f"{one.agent}: {sentence(one.why)}", "  ")
                 print_prose(f"    fix: {one.fix}", "    ")
-    return all(one.verdict == "ok" for one in found)
+    return all(one.verdict in STARTS for one in found)
 
 
 def _tried(config: WorkerConfig) -> list[Tried]:
     from spoold.agents.profiles import VARIABLE, read_back
-    from spoold.agents.trial import try_out
+    from spoold.agents.trial import STARTS, try_out
     from spoold.worker.handlers.preparing import inherited
     from spoold.worker.handlers.secrets import Secrets
 
@@ -159,7 +161,7 @@ def _tried(config: WorkerConfig) -> list[Tried]:
         name, profile = read_back(handler.env[VARIABLE])
         remark(f"{name}: starts {profile.cli} to see whether it runs")
         tried = try_out(name, profile, base)
-        if tried.verdict == "ok" and (why := secrets.lacking(handler.secrets)) is not None:
+        if tried.verdict in STARTS and (why := secrets.lacking(handler.secrets)) is not None:
             fix = "see that its source, under [secrets] of the worker's file, is there and the worker may read it"
             tried = replace(tried, verdict="secret missing", why=why, fix=fix)
         found.append(tried)
