@@ -58,11 +58,14 @@ class Check:
 
 
 Run = Callable[[Sequence[str]], Ran]
+# The content of a file of the work, or in words why there is none.
+Content = Callable[[str], bytes | str]
 
 
-def judge(accept: Sequence[Any], success_if: Mapping[str, Any], text: str, directory: str, run: Run) -> list[Check]:
-    """Return each condition, tried. accept: commands; text: the agent's own words; run: runs a command there."""
-    found = [*_by_content(success_if, text, directory)]
+def judge(accept: Sequence[Any], success_if: Mapping[str, Any], text: str, content: Content, run: Run) -> list[Check]:
+    """Return each condition, tried. accept: commands; text: the agent's own words; run: runs a command where it
+    worked. Errors: SpoolError, of `content`."""
+    found = [*_by_content(success_if, text, content)]
     lines = [*commands(accept), *commands([success_if["command"]] if "command" in success_if else [])]
     return [*found, *(_by_command(words, run) for words in lines)]
 
@@ -77,11 +80,11 @@ def _by_command(words: Sequence[str], run: Run) -> Check:
     return Check(what, why, ran.output[-OUTPUT_MAX:])
 
 
-def _by_content(success_if: Mapping[str, Any], text: str, directory: str) -> Iterator[Check]:
+def _by_content(success_if: Mapping[str, Any], text: str, content_of: Content) -> Iterator[Check]:
     content, name = text, "its answer"
     if "file" in success_if:
         name = success_if["file"]
-        found = inside(directory, name)
+        found = content_of(name)
         yield Check(f"file {name}", "" if isinstance(found, bytes) else found)
         content = found.decode("utf-8", "replace") if isinstance(found, bytes) else ""
     if success_if.get("nonempty"):

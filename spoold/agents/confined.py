@@ -20,8 +20,10 @@ from pydantic import Field, model_validator
 
 from spoold.agents.context.copied import copied
 from spoold.agents.places import Bare, NoPlace, Opened, Sandbox
+from spoold.agents.program import leave_keyring
 from spoold.agents.sandbox import policy
 from spoold.agents.sandbox.entering import Entered, entered
+from spoold.agents.sandbox.guarded import disarm, guarded
 from spoold.agents.sandbox.mailbox import mailbox
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 from spoold.agents.sandbox.programs import needed
@@ -97,6 +99,8 @@ class Confined:
         folder = f"{os.path.dirname(self._environ['SPOOL_WORK_DIR'])}/confined"
         remove(folder)
         os.mkdir(folder, mode=0o700)
+        os.mkdir(f"{folder}/empty")
+        held = guarded(opened.directory, opened.whose)
         box = mailbox(self._given(f"{folder}/context"), f"{folder}/box")
         shown = (*self._config.show, *box.shown, *filter(None, [opened.borrowed]))
         root = self._environ.get("SPOOL_ROOT")
@@ -106,14 +110,18 @@ class Confined:
             shown=shown,
             writable=tuple(path for path in box.writable if path != opened.directory),
             hidden=(root,) if root else (),
+            held=held,
+            empty=f"{folder}/empty",
         )
         self._own = box.env
+        leave_keyring()
         with _no_place(), entered(self._config.asked(), scene) as inside:
             self._entered = inside
             try:
                 yield
             finally:
                 self._entered = None
+                disarm(held)
 
     def wrap(
         self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()

@@ -5,7 +5,7 @@
     failed            1: it said that it failed, fell silent, or ended without a word
     blocked           65: it cannot go on without people; no attempt more
     refused           77 or 64: its account, or the task, is wrong; no attempt more
-    later             75: a quota is used up, or it was told to slow down; costs nothing
+    later             75: a quota is used up, it was told to slow down, or the remote is away; costs nothing
 
 Law: pure. Reported is not accepted: `done` needs an end without trouble, and every condition. A quota costs the task
 nothing, and neither does a rate that the agent did not get over by itself. Both name the limit of the profile, so
@@ -30,6 +30,8 @@ AUTH, INPUT, STOPPED = 77, 64, 143
 # How long (s) to wait where nobody says until when, and at least and at most: few limits last longer than a week.
 # A time that is past by more than PAST_S is no reset, but a clock or a date that was misread.
 QUOTA_S, RATE_S, LEAST_S, MOST_S, PAST_S = 300.0, 30.0, 5.0, 8 * 86_400.0, 1800.0
+# How long (s) it rests after a remote was away for the first time, and at most.
+AWAY_S, AWAY_MAX_S = 15.0, 600.0
 # Some agents report this as a success.
 _API_ERROR = re.compile(r"\s*\[API Error")
 
@@ -124,6 +126,17 @@ def _rest(trouble: Trouble, now: float) -> tuple[float, str]:
         most = f"{MOST_S / 86_400:g} days"
         return MOST_S, f"it says that its limit opens in {days}: asked again after {most}"
     return max(away, least), ""
+
+
+def end_of_absence(why: str, before: Any) -> End:
+    """Return the end of an attempt whose remote is away: later, after a pause that grows with each of them.
+
+    before: the record of the attempt before this one, None for none.
+    """
+    output = before.get("output") if isinstance(before, Mapping) else None
+    last = output.get("retry_after_s") if isinstance(output, Mapping) and output.get("outcome") == "later" else None
+    grown = 2 * float(last) if isinstance(last, int | float) and is_amount(last) else AWAY_S
+    return End("later", EXIT["later"], (why,), {"retry_after_s": min(max(grown, AWAY_S), AWAY_MAX_S)})
 
 
 def end_of_work(heard: Heard, changed: Sequence[str], reasons: Sequence[str], *, must_change: bool) -> End:

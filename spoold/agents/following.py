@@ -1,23 +1,34 @@
-"""What follows an attempt whose work was accepted: with `then = "merge"`, the task that merges it.
+"""What follows an attempt whose work was accepted: a task that merges it, or a branch, and a command of the owner.
 
-Law: it is submitted before the attempt says success, under an id that is made of the task's id. So there is one
-merge, also if a worker dies in between, and however often the task is tried again. It waits for the task, and merges
-what its result says.
+    then = "merge"      a task of type merge is submitted
+    then = "branch"     the branch spool/TASK has the work; people, or their server, do the rest
+    then = "command"    that, and then a command that opens a pull request, or whatever the owner wants
+
+Law: no part of an agent's words becomes a part of a command: they are in variables and in its input. A merge is
+submitted before the attempt says success, under an id that is made of the task's id. So there is one merge, also if a
+worker dies in between, and however often the task is tried again. It waits for the task, and merges what its result
+says.
+
+Touches: processes.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 from spoold.agents.merge.wanted import TYPE, after
 from spoold.agents.profiles import Profile
+from spoold.agents.workspace.places import encoded
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 
+# How long (s) the owner's command may take, and how much (characters) of its output the result has.
+OFFER_S, SAID_MAX = 300.0, 2000
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -32,6 +43,32 @@ def branch_of(profile: Profile, said: Mapping[str, Any]) -> str:
     base = str({**profile.workspace, **(said.get("workspace") or {})}.get("base") or "main")
     name = base.removeprefix("refs/heads/")
     return "" if name.startswith("refs/") or _COMMIT.fullmatch(name) else name
+
+
+def own_branch(task_id: str) -> str:
+    """Return the name of the branch of a task."""
+    return f"spool/{encoded(task_id)}"
+
+
+def offer(profile: Profile, about: Mapping[str, str], text: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """Run the owner's command, in the folder of the attempt. about: branch, base, repo, commit, title; text: the
+    agent's own words, as its input. Returns why it did not do, '' where it did, and what it printed."""
+    given = {f"SPOOL_THEN_{name.upper()}": value for name, value in about.items()}
+    try:
+        done = subprocess.run(
+            profile.then_command,
+            env={**env, **given},
+            input=text.encode("utf-8", "replace"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=OFFER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"then_command {profile.then_command[0]}: {error}", ""
+    said = done.stdout.decode("utf-8", "replace").strip()[-SAID_MAX:]
+    why = f"then_command ended with {done.returncode}: {said}; the work is in {about['branch']}"
+    return (why if done.returncode else ""), said
 
 
 def submit_merge(root: str, task_id: str, task: Task, agent: str, repo: str, branch: str) -> str:

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spoold.agents import homes
+from spoold.agents.accepting import inside
+from spoold.agents.sandbox.guarded import Whose
 from spoold.protocol.errors import SpoolError
 from spoold.system.walking import walk
 
@@ -33,27 +35,33 @@ class NoPlace(SpoolError):
 class Opened:
     """Where an agent works. home: its private folder for settings and sessions; returning: whether both are those of
     an earlier attempt, so that its session can be resumed; env: variables that its processes get besides; borrowed:
-    what else it must be able to read, '' for nothing."""
+    what else it must be able to read, '' for nothing; whose: the repository there, as of `guarded`; setup: lines for
+    the shell, to be run in it first; done: what an earlier attempt ended with whose work could only be pushed now, as
+    `Workspace.keep_words` was told it."""
 
     directory: str
     home: str
     returning: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     borrowed: str = ""
+    whose: Whose = "none"
+    setup: tuple[str, ...] = ()
+    done: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def git(self) -> str:
         """The git directory of a repository that is this attempt's own, '' for none."""
-        return os.path.join(self.directory, ".git") if self.borrowed else ""
+        return os.path.join(self.directory, ".git") if self.whose == "own" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
     """What was made. changed: the paths of the files that differ from the beginning; place: where it was brought to,
-    as the result tells it."""
+    as the result tells it; amiss: why that is not all that was made, as sentences."""
 
     changed: tuple[str, ...] = ()
     place: Mapping[str, Any] = field(default_factory=dict)
+    amiss: tuple[str, ...] = ()
 
 
 class Workspace(Protocol):
@@ -63,8 +71,23 @@ class Workspace(Protocol):
         """Make it. Errors: SpoolError, OSError."""
         ...
 
+    def keep_words(self, said: Mapping[str, Any]) -> None:
+        """Keep what an agent ended with, for an attempt that finds its work done; {}: there is to be another end.
+
+        Errors: OSError.
+        """
+        ...
+
     def save(self, message: str) -> Saved:
         """Bring what was made to safety; may be called again. Errors: SpoolError, OSError."""
+        ...
+
+    def push_branch(self, name: str) -> None:
+        """Push what was saved to a branch. Errors: SpoolError."""
+        ...
+
+    def content(self, name: str) -> bytes | str:
+        """Return the content of a file as it was saved, or in words why there is none. Errors: SpoolError."""
         ...
 
     def close(self, *, over: bool) -> None:
@@ -125,7 +148,17 @@ class Folder:
         returning = os.path.isdir(self._home)
         os.makedirs(self._home, mode=0o700, exist_ok=True)
         self._before = _files(self._directory)
-        return Opened(self._directory, self._home, returning)
+        return Opened(self._directory, self._home, returning, whose="shared" if self._kept else "none")
+
+    def keep_words(self, said: Mapping[str, Any]) -> None:
+        """Nothing comes after this: there is no place that may be away."""
+
+    def push_branch(self, name: str) -> None:
+        """There is nothing to push: only the work of a repository has a branch."""
+
+    def content(self, name: str) -> bytes | str:
+        """Return the content of a file, or in words why there is none."""
+        return inside(self._directory, name)
 
     def save(self, message: str) -> Saved:
         """Return which files differ; there is no other place to bring them to."""

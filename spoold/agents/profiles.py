@@ -52,8 +52,10 @@ class Profile(Strict):
     idle_timeout: the longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a
     question waits for a person, 0 for not at all. concurrent: how many run on this worker at once. accept,
     success_if, must_change: what its work must hold, beside what the task says. then: "merge" has accepted work
-    merged. check: the command that tells whether it starts here, instead of `PROGRAM --version`. allow_accept,
-    allow_models, allow_repos: what a task may choose. trace: what it tells of itself in spans comes into the result.
+    merged, "branch" has it pushed to the branch spool/TASK, "command" then runs then_command, which is of this
+    machine's owner. check: the command that tells whether it starts here, instead of `PROGRAM --version`.
+    allow_accept, allow_models, allow_repos: what a task may choose. trace: what it tells of itself in spans comes
+    into the result.
     """
 
     cli: str
@@ -83,7 +85,8 @@ class Profile(Strict):
     accept: tuple[str | tuple[str, ...], ...] = ()
     success_if: dict[str, Any] = {}
     must_change: bool = False
-    then: Literal["merge"] | None = None
+    then: Literal["merge", "branch", "command"] | None = None
+    then_command: tuple[str, ...] = ()
     allow_accept: bool = False
     allow_models: tuple[str, ...] = ()
     allow_repos: tuple[Annotated[str, AfterValidator(pattern)], ...] = ()
@@ -106,8 +109,11 @@ class Profile(Strict):
             )
         if self.then and not self.workspace.get("repo") and not self.allow_repos:
             raise WrongValue(
-                'then = "merge" has no repository to merge in', 'add workspace = {repo = "…"}, or allow_repos'
+                f'then = "{self.then}" has no repository', 'add workspace = {repo = "…"}, or allow_repos'
             )
+        if (self.then == "command") != bool(self.then_command):
+            problem = 'then = "command" has no then_command' if self.then == "command" else "then_command has no then"
+            raise WrongValue(problem, 'write then = "command" and then_command = ["prog", "arg"]')
         given = {"accept": self.accept, "success_if": self.success_if, "model": self.model}
         errand.check({"prompt": "x", **{name: value for name, value in given.items() if value}})
         return self

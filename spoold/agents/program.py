@@ -3,7 +3,7 @@
 Law: nothing here waits for ever. Standard input is closed after what is to be read there; a pipe that a process left
 behind holds open is not waited for; and what was started is ended, in whichever session it hides.
 
-Touches: files, processes, threads, the clock.
+Touches: files, processes, threads, the clock, the environment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import IO, Literal
 
@@ -35,6 +35,9 @@ LOGS_S, LOG_CHUNK = 0.5, 1 << 20
 # How often it is read on from a program that was ended.
 REST_MAX = 64
 _SUBREAPER = 36
+# The number of the system call keyctl(2), and of what is asked of it.
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280, "i686": 288, "armv7l": 311}
+_JOIN_SESSION_KEYRING = 1
 NO_LOGS: Mapping[str, str] = {}
 
 
@@ -42,6 +45,16 @@ def adopt_orphans() -> None:
     """Have processes whose parent ends become children of this one, so that they can be found and ended."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def leave_keyring() -> None:
+    """Have this process, and what it starts from now on, a session keyring of its own with nothing in it: that of the
+    worker's user may hold keys, and a sandbox of namespaces does not hide it. Errors: none; where the machine is not
+    known it stays."""
+    call = _KEYCTL.get(os.uname().machine)
+    if call is not None:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).syscall(call, _JOIN_SESSION_KEYRING, None)
 
 
 class Program:
@@ -56,7 +69,7 @@ class Program:
         logs: Mapping[str, str] = NO_LOGS,
     ) -> None:
         """logs: the program's own logs, each with the home in which it is."""
-        self._others = {child.pid for child in _children()}
+        self._others = {child.pid for child in _children(set())}
         # Before it starts: what it writes at once is new, too.
         self._homes, self._logs = logs, {path: _end(home, path) for path, home in logs.items()}
         self._process = subprocess.Popen(
@@ -150,9 +163,9 @@ class Program:
 
     def _left(self) -> list[psutil.Process]:
         found = []
-        for child in _children():
+        for child in _children(self._others):
             with suppress(psutil.Error):
-                if child.pid not in self._others and child.status() != psutil.STATUS_ZOMBIE:
+                if child.status() != psutil.STATUS_ZOMBIE:
                     found.append(child)
         return found
 
@@ -207,10 +220,16 @@ def _begin(target: Callable[..., None], *args: object) -> threading.Thread:
     return thread
 
 
-def _children() -> list[psutil.Process]:
+def _children(but: Set[int]) -> list[psutil.Process]:
+    """Return all processes below this one, without these and what is below them."""
+    found: list[psutil.Process] = []
     with suppress(psutil.Error):
-        return psutil.Process().children(recursive=True)
-    return []
+        for child in psutil.Process().children():
+            if child.pid not in but:
+                found.append(child)
+                with suppress(psutil.Error):
+                    found += [one for one in child.children(recursive=True) if one.pid not in but]
+    return found
 
 
 def _end(home: str, path: str) -> tuple[int, int]:

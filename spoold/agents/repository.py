@@ -10,7 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 from spoold.agents.places import Folder, Opened, Saved, Workspace
+from spoold.agents.sandbox.guarded import Whose
 from spoold.agents.workspace.attempt import of_attempt
+from spoold.agents.workspace.config import Kind
+from spoold.agents.workspace.tidying import Tidying
+
+_WHOSE: dict[Kind, Whose] = {"clone": "own", "worktree": "shared", "none": "none"}
 
 
 def workspace_for(profile: Mapping[str, Any], task: Mapping[str, Any], *, fresh: bool = False) -> Workspace:
@@ -26,18 +31,43 @@ class Repository:
 
     def __init__(self, profile: Mapping[str, Any], task: Mapping[str, Any], *, fresh: bool) -> None:
         self._workspace = of_attempt(profile, task, fresh=fresh)
+        self._tidying: Tidying | None = None
 
     def open(self) -> Opened:
         """Make it. Errors: SpoolError, OSError."""
         own, directory = self._workspace, self._workspace.open()
-        return Opened(directory, own.home, own.returning, own.env, own.borrowed)
+        self._tidying = Tidying(own.places, own.config.repo)
+        return Opened(
+            directory,
+            own.home,
+            own.returning,
+            own.env,
+            own.borrowed,
+            _WHOSE[own.config.kind],
+            own.config.setup,
+            own.done,
+        )
+
+    def keep_words(self, said: Mapping[str, Any]) -> None:
+        """Keep them in the record of the workspace. Errors: OSError."""
+        self._workspace.keep_words(said)
 
     def save(self, message: str) -> Saved:
         """Push what was made; may be called again. Errors: SpoolError, OSError."""
         saved = self._workspace.save(message)
-        return Saved(saved.changed_files, saved.as_output())
+        return Saved(saved.changed_files, saved.as_output(), saved.amiss)
+
+    def push_branch(self, name: str) -> None:
+        """Push what was saved to a branch. Errors: SpoolError."""
+        self._workspace.push_branch(name)
+
+    def content(self, name: str) -> bytes | str:
+        """Return a file of what was saved, or in words why there is none. Errors: SpoolError."""
+        return self._workspace.content(name)
 
     def close(self, *, over: bool) -> None:
         """Leave it to its retention, which keeps what the remote does not have."""
+        if self._tidying is not None:
+            self._tidying.end()
         with suppress(OSError):
-            self._workspace.close()
+            self._workspace.close(over=over)

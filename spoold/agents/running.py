@@ -9,18 +9,19 @@ Touches: processes, the clock, the terminal.
 from __future__ import annotations
 
 import errno
+import math
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting, reaching
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
-from spoold.agents.adapters.adapter import Errand, Trouble
+from spoold.agents.adapters.adapter import Errand, Event, Trouble
 from spoold.agents.asking import ask
 from spoold.agents.contract import Contract, allowed_model, refused_repository
 from spoold.agents.ending import End
@@ -31,12 +32,17 @@ from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
 from spoold.agents.telemetry.around import listening
 from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
+from spoold.agents.workspace.remote import RemoteAway, RemoteRefused
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
 
+T = TypeVar("T")
 # The exit code for what this worker cannot run, and another may.
 NOT_HERE = 126
 QUESTIONS_MAX = 20
+# How long (s) an attempt waits for a remote that is away, with its work done; and the pauses between its tries.
+AWAY_S, PAUSE_S, PAUSE_MAX_S, LOOK_S = 900.0, 2.0, 60.0, 0.2
+_SETUP_LINES = 20
 
 
 def main() -> int:
@@ -80,6 +86,10 @@ class Attempt:
             if end.outcome in ("done", "no_change"):
                 end = self._followed(end)
                 over = True
+        except RemoteAway as away:
+            end = ending.end_of_absence(str(away), self._contract.previous())
+        except RemoteRefused as refused:
+            end = End("blocked", ending.EXIT["blocked"], (str(refused),))
         except (SpoolError, OSError) as error:
             code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
             end = End("failed", NOT_HERE if isinstance(error, NoPlace) else code, (str(error),))
@@ -113,45 +123,96 @@ class Attempt:
         self._kept = homes.session_of(opened.home) if opened.returning else ""
         try:
             with self._sandbox.enter(opened):
-                return self._work(opened)
+                scene = Scene(
+                    self._sandbox,
+                    opened.directory,
+                    opened.home,
+                    {**self._contract.environment(), **opened.env},
+                    self._stopped,
+                    self._report,
+                )
+                return self._set_up(opened.setup, scene) or self._work(opened, scene)
         finally:  # also of an attempt whose work could not be saved, which is tried again
             homes.note_session(opened.home, self._heard.session)
 
-    def _work(self, opened: Opened) -> End:
-        scene = Scene(
-            self._sandbox,
-            opened.directory,
-            opened.home,
-            {**self._contract.environment(), **opened.env},
-            self._stopped,
-            self._report,
-        )
+    def _set_up(self, lines: Sequence[str], scene: Scene) -> End | None:
+        """Run the setup of the workspace, where the agent will run: it may run what an earlier attempt wrote."""
+        for line in lines:
+            self._doing = f"setup: {line}"
+            ran = run_command(["/bin/sh", "-c", line], scene, math.inf, aloud=True)
+            if self._stopped():
+                return End("failed", ending.STOPPED, ("it was stopped while its workspace was set up",))
+            if ran.code != 0:
+                said = " | ".join(ran.output.splitlines()[-_SETUP_LINES:])
+                why = f"the setup of the workspace failed: `{line}` ended with {ran.code}: {said}"
+                hint = confined.hint(self._profile.sandbox, ran.output)
+                return End("failed", ending.EXIT["failed"], (why + hint,))
+        self._doing = ""
+        return None
+
+    def _work(self, opened: Opened, scene: Scene) -> End:
         prompt = self._prompt(opened.directory)
         if isinstance(prompt, End):
             return prompt
         errand = self._errand(prompt, opened, scene)
+        trouble = None
         try:
-            with listening(self._profile, errand, scene, self._told, _say) as telling:
-                trouble = self._turns(*telling)
+            if opened.done:
+                self._remember(opened.done)
+            else:
+                with listening(self._profile, errand, scene, self._told, _say) as telling:
+                    trouble = self._turns(*telling)
+            if trouble is None and not self._stopped():
+                self._workspace.keep_words({"session": self._heard.session, "text": self._heard.text})
         finally:
             self._report(now=True)
-            self._saved = self._workspace.save(self._message(prompt))
+            self._saved = self._reach(lambda: self._workspace.save(self._message(prompt)))
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped before it was done",))
         if trouble is not None:
             return ending.end_of_trouble(trouble, self._profile.limit, time.time())
-        reasons = self._judge(scene)
+        reasons = [*self._saved.amiss, *self._judge(scene)]
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped while its work was judged",))
         must = self._profile.must_change or bool(self._said.get("must_change"))
-        return ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
+        end = ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
+        if end.outcome != "done":
+            self._workspace.keep_words({})  # the next attempt has to do better
+        return end
+
+    def _remember(self, done: Mapping[str, Any]) -> None:
+        """Take up the end of the attempt before, whose work could not be pushed then: nobody is paid for it twice."""
+        _say("the work of the attempt before is pushed now; its agent had ended, and is not started again")
+        session, text = str(done.get("session") or ""), str(done.get("text") or "")
+        self._heard.take(Event(session=session, text=text, done=True))
+
+    def _reach(self, act: Callable[[], T]) -> T:
+        """Do what reaches the remote; while that is away, again and again. Errors: SpoolError, OSError."""
+        give_up_at, pause_s = time.monotonic() + AWAY_S, PAUSE_S
+        while True:
+            try:
+                return act()
+            except RemoteAway as away:
+                if self._stopped() or time.monotonic() + pause_s > give_up_at:
+                    raise
+                _say(f"{away} The push is tried again in {pause_s:g} s.")
+            self._doing = "the remote is away: the push is tried again"
+            until = time.monotonic() + pause_s
+            while time.monotonic() < until and not self._stopped():
+                self._report()
+                time.sleep(LOOK_S)
+            self._doing, pause_s = "", min(2 * pause_s, PAUSE_MAX_S)
 
     def _followed(self, end: End) -> End:
         """Submit what follows accepted work. Errors: SpoolError; then the task is tried again."""
         repo, branch = self._saved.place.get("repo"), following.branch_of(self._profile, self._said)
-        if self._profile.then is None or not repo or not branch:
+        contract, then = self._contract, self._profile.then
+        if then is None or not repo:
             return end
-        contract = self._contract
+        if then != "merge":
+            return self._offered(end, branch) if self._saved.place.get("ref") else end
+        if not branch:
+            return end
         try:
             merge = following.submit_merge(
                 contract.root, contract.task_id, contract.task, contract.name, str(repo), branch
@@ -160,6 +221,21 @@ class Attempt:
             return End("blocked", ending.EXIT["blocked"], (str(taken),))
         _say(f"{merge} merges it into {branch}")
         return replace(end, more={**end.more, "merge": merge})
+
+    def _offered(self, end: End, base: str) -> End:
+        """Push accepted work to a branch of the task, and run the owner's own command for it. Errors: SpoolError."""
+        contract, name = self._contract, following.own_branch(self._contract.task_id)
+        self._reach(lambda: self._workspace.push_branch(name))
+        _say(f"the work is in the branch {name}")
+        more: dict[str, Any] = {**end.more, "branch": name}
+        if self._profile.then_command:
+            about = {"branch": name, "base": base, "title": contract.task.name or contract.task_id}
+            about |= {name: str(self._saved.place.get(name, "")) for name in ("repo", "commit")}
+            why, said = following.offer(self._profile, about, self._heard.text, contract.environment())
+            if why:
+                return End("failed", ending.EXIT["failed"], (why,), more)
+            more["offered"] = said
+        return replace(end, more=more)
 
     def _prompt(self, directory: str) -> str | End:
         """Return what the task says is to be done."""
@@ -263,7 +339,7 @@ class Attempt:
             (profile.accept, profile.success_if),
             (said.get("accept") or (), said.get("success_if") or {}),
         ):
-            self._checks += judge(accept, success_if, self._heard.text, scene.directory, run)
+            self._checks += judge(accept, success_if, self._heard.text, self._workspace.content, run)
         return [check.reason for check in self._checks if check.why]
 
     def _report(self, *, now: bool = False) -> None:

@@ -137,13 +137,18 @@ def _patience(trouble: Trouble, idle_s: float) -> float:
     return SETTLE_S if trouble.final or hopeless else PATIENCE_S
 
 
-def run_command(words: Sequence[str], scene: Scene, within_s: float) -> Ran:
-    """Run a command that judges the agent's work. Errors: CannotStart, SpoolError."""
+def run_command(words: Sequence[str], scene: Scene, within_s: float, *, aloud: bool = False) -> Ran:
+    """Run a command where the agent works. aloud: what it prints comes into the log of the attempt.
+
+    Errors: CannotStart, SpoolError.
+    """
     program, give_up_at = scene.program(Start(tuple(words))), time.monotonic() + within_s
     kept = ""
     try:
         while not program.over:
             said = [line for _, line in program.heard(LOOK_S)]
+            for line in said if aloud else ():
+                _print(line)
             kept = "\n".join([kept, *said] if kept else said)[-2 * OUTPUT_MAX :]
             scene.alive()
             if scene.stopped() or time.monotonic() > give_up_at:

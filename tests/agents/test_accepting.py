@@ -7,13 +7,14 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spoold.agents import accepting
-from spoold.agents.accepting import Check, Ran, judge
+from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.turns import CannotStart
 
 
@@ -22,7 +23,7 @@ def never(words: Sequence[str]) -> Ran:
 
 
 def why(success_if: dict[str, Any], text: str, directory: Path) -> list[str]:
-    return [check.why for check in judge([], success_if, text, str(directory), never)]
+    return [check.why for check in judge([], success_if, text, partial(inside, str(directory)), never)]
 
 
 def test_a_command_holds_when_it_ends_with_0(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_a_command_holds_when_it_ends_with_0(tmp_path: Path) -> None:
             raise CannotStart(words[-1], FileNotFoundError(2, "No such file or directory"))
         return ends[words[-1]]
 
-    checks = judge(["a", ["b"], ["x", "c"]], {"command": ["d"]}, "", str(tmp_path), run)
+    checks = judge(["a", ["b"], ["x", "c"]], {"command": ["d"]}, "", partial(inside, str(tmp_path)), run)
     assert [check.what for check in checks] == ["a", "b", "x c", "d"]
     assert [check.why for check in checks] == [
         "",

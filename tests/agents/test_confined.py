@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -12,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import homes, turns
+from spoold.agents import homes, program, turns
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Start
 from spoold.agents.confined import Confined, SandboxConfig, hint
 from spoold.agents.profiles import expand
+from spoold.agents.program import leave_keyring
 from spoold.agents.sandbox import policy
 from spoold.agents.sandbox.entering import Entered
 from spoold.protocol.errors import BadFile
@@ -111,6 +113,32 @@ def test_what_an_agent_leaves_in_its_home_leads_its_next_attempt_nowhere(tmp_pat
         Path("context/batch"),
         Path("context/batch/entry"),
     ]
+
+
+# add_key(2) and request_key(2), whose numbers are those of this machine.
+CALLS = {"x86_64": (248, 249), "aarch64": (217, 218)}
+LOOKS_FOR_KEY = """
+import ctypes, json
+found = ctypes.CDLL(None).syscall({}, b"user", b"spoold-test", None, 0)
+print("SPOOL:COMPLETED " + json.dumps({{"text": "found" if found > 0 else "none"}}))
+"""
+
+
+def test_keys_of_the_worker_are_not_in_the_sandbox(tmp_path: Path, bubblewrap: None) -> None:
+    """G20: bubblewrap keeps the session keyring."""
+    add, request = CALLS.get(os.uname().machine, (0, 0))
+    if not add or ctypes.CDLL(None).syscall(add, b"user", b"spoold-test", b"key", 3, -3) < 0:
+        pytest.skip("this kernel, or what runs the tests, has no keyrings")
+    made = desk(tmp_path)
+    (tmp_path / "tools" / "agent.py").write_text(LOOKS_FOR_KEY.format(request))
+    assert made.run(prompt="x").result["text"] == "none"
+    made.profile = {**made.profile, "sandbox": "none"}
+    assert made.run(prompt="x").result["text"] == "found", "without a sandbox it is there: the test could fail"
+
+
+def test_where_the_call_is_not_known_the_keyring_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "_KEYCTL", {})
+    leave_keyring()
 
 
 def test_a_file_that_the_sandbox_does_not_show_is_hinted_at() -> None:

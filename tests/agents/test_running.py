@@ -326,27 +326,6 @@ def test_a_session_in_a_workspace_is_continued(tmp_path: Path, kind: str) -> Non
     assert said == ["session ", "session s-2", "session s-2"]
 
 
-def test_a_session_whose_work_could_not_be_saved_is_continued(tmp_path: Path) -> None:
-    """G10, where the remote is away when an attempt ends."""
-    remote = Remote(tmp_path)
-    script = (
-        RESUMES
-        + f"""
-import os
-open("new", "w").close()
-if sys.argv[1] == "":
-    os.rename("{remote.path}", "{remote.path}.away")
-"""
-    )
-    place = {"repo": str(remote.path), "dir": str(tmp_path / "spaces")}
-    desk = Desk(tmp_path, script, {"args": ["{session}"], "workspace": place})
-    first = desk.run(prompt="Fix it.")
-    assert (first.code, first.result["outcome"]) == (1, "failed"), first.said
-    os.rename(f"{remote.path}.away", remote.path)
-    desk.previous, desk.env = {"attempt": 1, "output": first.result}, {"SPOOL_ATTEMPT": "2"}
-    assert desk.run(prompt="Fix it.").result["text"].startswith("session s-2: ")
-
-
 FAILS_TO_RESUME = """
 import sys
 prompt, session = sys.stdin.read(), sys.argv[1]

@@ -66,6 +66,8 @@ PARSERS = {
     "spoold/runner/pyseek.py": "a probe imports nothing of ours; it reads what the worker gave it",
     "spoold/agents/workspace/places.py": "a record of its own, which no agent sees; its model reads it strictly",
     "spoold/system/cleaner.py": "it has no package but the standard library; its own worker wrote the line",
+    "spoold/agents/workspace/saving.py": "it runs without packages; its own parent wrote what it reads",
+    "spoold/agents/workspace/proving.py": "it runs without packages; its own parent wrote what it reads",
     "spoold/doctor/child.py": "it reads what its own parent gave it",
 }
 _PARSES = re.compile(r"\b(?:orjson|json)\.loads?\(|\btomllib\.loads?\(|raw_decode\(|validate_json\(|parse_raw\(")
@@ -408,6 +410,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/agents/plan/answering.py": (_task, {"id": "a", "command": ["x"], "after": ["b"]}),
     "spoold/agents/profiles.py": (_value, PROFILE),
     "spoold/agents/telemetry/receiving.py": (_spans, SPANS),
+    "spoold/agents/workspace/committing.py": (_value, {"commit": "0" * 40, "left_out": ["a"]}),
     "spoold/client/configuring.py": (_value, {"timeout": 5}),
     "spoold/client/families.py": (_value, {"parent": "a"}),
     "spoold/client/info.py": (_value, {"id": "a"}),

@@ -4,6 +4,7 @@
     candidate    the work that is to land: found in results, or by its reference
     joining      a dry run: one commit of everything that fits together, and what does not
     testing      a throw-away checkout in which the merger's own commands judge that commit
+    shell        runs a line of the merger's for the shell
     landing      the push, the races, and what the remote says afterwards
     lane         the order of it all: batches, halves of them, conflicts
     helping      a conflict becomes a task for an agent, and then a question to people

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from spoold.agents.merge.landing import Branch
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
-from spoold.agents.workspace.mirror import HEADS, WorkspaceFailed
+from spoold.agents.workspace.mirror import HEADS
 from spoold.agents.workspace.publishing import TOP, standing
+from spoold.agents.workspace.remote import WorkspaceFailed
 
 # So many in one push; a later merge removes the others.
 _AT_ONCE = 200

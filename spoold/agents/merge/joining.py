@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from spoold.agents.merge.candidate import Candidate, Refused
 from spoold.agents.workspace.git import Git, GitFailed, is_ancestor
-from spoold.agents.workspace.mirror import WorkspaceFailed, said
+from spoold.agents.workspace.remote import WorkspaceFailed, said
 from spoold.protocol.amount import amount
 
 MERGER = "merge"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spoold.agents.workspace.git import Git, commit_of, is_ancestor
-from spoold.agents.workspace.mirror import HEADS, Mirror, WorkspaceFailed, said
+from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor
+from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.publishing import standing
 from spoold.agents.workspace.pushing import push
+from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,13 @@ class Branch:
             raise WorkspaceFailed(f"{commit} does not contain {tip}: this would undo what is in {self.name}.")
         ref, words = f"refs/heads/{self.name}", ("push", "--porcelain", "--no-verify", "--quiet")
         failed = push(git, self.mirror.repo, ref, *words, f"--force-with-lease={ref}:{tip}", f"{commit}:{ref}")
-        why = "" if failed is None else said(failed)
         found = self.tip()
         if found == commit or self._holds(commit):
             return True
         if found == tip:
-            raise WorkspaceFailed(
-                f"{self.mirror.repo} does not take the merge into {self.name}: {why} Fix: let this machine's user "
-                "push to that branch."
-            )
+            failed = failed or GitFailed(words, 0, "it said that it took it, and the branch is where it was")
+            text = f"{self.mirror.repo} does not take the merge into {self.name}: {said(failed)}"
+            raise failure(failed, f"{text} Fix: let this machine's user push to that branch.", known=True)
         return False
 
     def _holds(self, commit: str) -> bool:

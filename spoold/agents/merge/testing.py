@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spoold.agents.workspace import places, setting_up
+from spoold.agents.merge import shell
+from spoold.agents.workspace import places
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
@@ -40,7 +41,7 @@ class Bench:
     """A folder of this merge alone, removed at its end; what a killed one left is removed by those that follow it,
     each for a bounded time."""
 
-    def __init__(self, where: Places, mirror: Mirror, suite: Suite, run: Run = setting_up.run) -> None:
+    def __init__(self, where: Places, mirror: Mirror, suite: Suite, run: Run = shell.run) -> None:
         self._mirror, self._suite, self._run, self._judged = mirror, suite, run, 0
         self._top = os.path.join(where.top, "merges")
         os.makedirs(self._top, mode=0o700, exist_ok=True)
@@ -67,7 +68,7 @@ class Bench:
         Git(tree=tree)("init", "--quiet", "--template=", ".")
         own = os.path.join(tree, ".git")
         _borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
-        git = Git(own, tree=tree)
+        git = Git(own, tree=tree).caged(reads=(self._mirror.directory, self.git.directory), writes=(tree,))
         git("checkout", "--quiet", "--detach", commit)
         for line in (*self._suite.setup, *self._suite.tests):
             code, end = self._run(line, tree, self._suite.within_s)

@@ -4,6 +4,7 @@
     ground       what of this machine every sandbox shows: programs, libraries, certificates
     programs     which files an agent's own program needs beside it
     guarded      files in a workspace by which an agent could run something outside of its sandbox
+    cage         walls around programs of ours that read what an agent wrote
     mailbox      the task's own in- and outbox, as an agent finds them
     places       what is shown at which place: it never holds the spool
     bwrap        the command line of bubblewrap

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spoold.agents.sandbox.guarded import guarded
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 
 _KEYS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config/gcloud", ".config/gh")
@@ -32,7 +31,7 @@ def places(scene: Scene, keys_of: str) -> list[Place]:
 
     Errors: NoSandbox; OSError.
     """
-    held = guarded(scene.workspace)
+    held = scene.held
     own = {scene.workspace, scene.home, *scene.writable}
     wide = [
         *(_place(at, writable=True) for at in own),
@@ -52,6 +51,7 @@ def places(scene: Scene, keys_of: str) -> list[Place]:
                 f"{place.at} is a link out of what the agent may write, to {place.source}",
                 "replace the link by what it names",
             )
+    narrow += [Place(at, scene.empty) for at in held.absent]
     # A place below another one comes later, or it would be hidden by it.
     return [*sorted(wide, key=_depth), *sorted(narrow, key=_depth)]
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from spoold.agents.sandbox.guarded import NOTHING, Guarded
 from spoold.agents.sandbox.hosts import entry
 
 Kind = Literal["none", "bwrap", "systemd", "podman"]
@@ -69,7 +70,8 @@ class Scene:
 
     workspace, home: writable, and the agent's own; env: all its variables, also its secrets; shown: may be read;
     writable: may be written, too; fixed: parts of what is writable that may only be read (settings of the agent);
-    hidden: what must not be shown, with all below it (the spool); way_out: the socket of a proxy, '' for none.
+    hidden: what must not be shown, with all below it (the spool); way_out: the socket of a proxy, '' for none; held:
+    what of the workspace is held; empty: a folder with nothing in it, where something is held that is not there.
     """
 
     workspace: str
@@ -80,6 +82,8 @@ class Scene:
     fixed: Sequence[str] = ()
     hidden: Sequence[str] = ()
     way_out: str = ""
+    held: Guarded = NOTHING
+    empty: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from spoold.agents.sandbox.guarded import guarded
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
 from spoold.agents.sandbox.proxy import Proxy
 from spoold.agents.sandbox.wrapping import wrap
@@ -114,7 +115,9 @@ def _trial(sandbox: Sandbox) -> tuple[list[str], str]:
         way = stack.enter_context(Proxy(sandbox.hosts)).path if sandbox.network == "proxy" else ""
         env = {"W": f"{top}/ws", "O": f"{top}/out", "S": f"{top}/spool", "P": str(os.getpid())}
         env |= {"N": str(sandbox.network), "X": way}
-        scene = Scene(f"{top}/ws", f"{top}/home", env, hidden=(f"{top}/spool",), way_out=way)
+        scene = Scene(
+            f"{top}/ws", f"{top}/home", env, hidden=(f"{top}/spool",), way_out=way, held=guarded(f"{top}/ws", "own")
+        )
         wrapped = wrap(sandbox, ["sh", "-c", _SCRIPT], scene)
         # Podman passes on what its settings say. Bubblewrap passes on all that it is started with: nothing else.
         more = {"SPOOLD_PROBE": _NONSENSE} if sandbox.kind == "podman" else {}

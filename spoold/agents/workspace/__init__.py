@@ -6,19 +6,23 @@
     places       where everything lies: mirrors, and one folder for each attempt with its record
     mirror       one mirror of each repository on this host, and its lock
     surviving    what a mirror has lost in a power cut, and how it gets that again
-    commits      what an agent committed by itself, read without its settings
+    remote       what git says of a remote: it is away, it refuses, or it is another's fault
     checkout     how a workspace gets its files
-    setting_up   runs the lines of its setup
-    committing   commits all of it
+    commits      what an agent committed by itself, read without its settings
+    saving       the program that reads a workspace, in a cage, and packs what is in it
+    committing   takes what that one packed into our own repository
+    proving      the program that looks whether the remote has every byte of a workspace, in a cage
+    submodules   whether what the work names as a submodule is somewhere else, too
     workspace    one attempt's workspace: open, save, close
     saved        what a save gave the remote
     attempt      the workspace of the attempt that runs in this process
     pushing      one push, also past the lock of a machine that died while it pushed
     publishing   how a commit gets its reference on the remote, and which reference is the newest
     retention    which workspaces may go: only what the remote has
+    tidying      looks after those that others left, beside an attempt
     showing      what `spool workspace` shows
 
-Law: an agent may write anything in its workspace, settings and hooks of git included. No setting, hook or reference
-that lies there is ever used outside of it: objects are read as data, and everything else comes from folders that are
-ours. What an agent made is on the remote before the attempt says success, and nothing else is the only copy's end.
+Law: an agent may write anything in its workspace, settings and hooks of git included. Only the program in the cage
+opens any of it, and everything else uses what that one packed, after a check. What an agent made is on the remote
+before the attempt says success, or the attempt says what is not, and is none. Nothing else is the only copy's end.
 """

@@ -17,6 +17,9 @@ from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record, encoded
 from spoold.system.remover import remove
 
+# What an agent commits is pushed by us, and by nobody else.
+NO_PUSH = "/nowhere/spoold-pushes-what-is-committed-here"
+
 
 def tree_of(folder: str) -> str:
     """Return where the agent of a workspace works."""
@@ -26,6 +29,11 @@ def tree_of(folder: str) -> str:
 def keeper(folder: str) -> Git:
     """Return git in our own repository of a workspace."""
     return Git(os.path.join(folder, "keep.git"))
+
+
+def scratch_of(folder: str) -> str:
+    """Return where the program that saves a workspace keeps what is its own."""
+    return os.path.join(folder, "saving")
 
 
 def commits_of(folder: str, record: Record, mirror: Mirror) -> Commits:
@@ -55,29 +63,36 @@ def clone(mirror: Mirror, folder: str, branch: str, start: str, author: str) -> 
         "user.email": address(author),
         "gc.auto": "0",
         "remote.origin.url": mirror.repo,
+        "remote.origin.pushurl": NO_PUSH,
         "remote.origin.fetch": f"+refs/heads/*:{HEADS}*",
     }.items():
         git("config", name, value)
     words = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--", mirror.directory)
     git(*words, f"+{HEADS}*:{HEADS}*", "+refs/tags/*:refs/tags/*")
-    git("checkout", "--quiet", "--no-track", "-B", branch, start)
+    git.caged(reads=(mirror.directory,), writes=(tree,))("checkout", "--quiet", "--no-track", "-B", branch, start)
 
 
 def worktree(git: Git, folder: str, branch: str, start: str) -> str:
     """Make a worktree of the mirror, under its lock; returns its git directory. Errors: GitFailed."""
     tree = tree_of(folder)
-    git("worktree", "add", "--quiet", "--force", "--no-track", "-B", branch, tree, start)
-    return Git(tree=tree)("rev-parse", "--absolute-git-dir").out.strip()
+    words = ("worktree", "add", "--quiet", "--force", "--no-track", "--no-checkout")
+    git(*words, "-B", branch, tree, start)
+    admin = Git(tree=tree)("rev-parse", "--absolute-git-dir").out.strip()
+    filling = Git(admin, tree=tree, held=git.held).caged(reads=(), writes=(git.directory, tree))
+    filling("read-tree", "--reset", "-u", start)
+    return admin
 
 
 def keep(mirror: Mirror, folder: str, record: Record) -> None:
-    """Make our own repository of a workspace: at the start, and knowing the times of its files."""
+    """Make our own repository of a workspace, and what saves it know the times of its files, at the start."""
     git = keeper(folder)
     os.mkdir(git.directory, mode=0o700)
     git("init", "--quiet", "--bare", "--template=")
     _borrow(git.directory, mirror)
     own = record.admin or os.path.join(tree_of(folder), ".git")
-    shutil.copyfile(os.path.join(own, "index"), os.path.join(git.directory, "index"))
+    work = os.path.join(scratch_of(folder), "work.git")
+    os.makedirs(work, mode=0o700)
+    shutil.copyfile(os.path.join(own, "index"), os.path.join(work, "index"))
 
 
 def moved(mirror: Mirror, folder: str) -> None:
@@ -93,6 +108,23 @@ def forget(mirror: Mirror, record: Record) -> None:
         if os.path.dirname(record.admin) == os.path.join(mirror.directory, "worktrees"):
             remove(record.admin)
         git.ask("update-ref", "-d", f"refs/heads/{branch_of(record.task, record.attempt)}")
+
+
+def blob(git: Git, commit: str, name: str) -> bytes | None:
+    """Return the content of a file of a commit, through links as long as they stay in it; None where there is none.
+
+    Errors: GitFailed.
+    """
+    path = os.path.normpath(name)
+    if "\n" in path or path.startswith(("/", "..")):
+        return None
+    asked = git(
+        "cat-file", "--batch-check=%(objecttype) %(objectname)", "--follow-symlinks", given=f"{commit}:{path}\n"
+    )
+    kind, _, found = asked.out.strip().partition(" ")
+    if kind != "blob":
+        return None
+    return git("cat-file", "blob", found).out.encode("utf-8", "surrogateescape")
 
 
 def branch_of(task: str, attempt: int) -> str:

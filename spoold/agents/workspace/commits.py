@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from stat import S_ISLNK
+from stat import S_ISREG
 
 from spoold.system.walking import walk
 
@@ -29,17 +29,21 @@ class Commits:
     shared: str
     borrows: str = ""
 
+    @property
+    def objects(self) -> str:
+        """The folder of its objects."""
+        return os.path.join(self.shared, "objects")
+
     def trusted(self) -> bool:
-        """Whether it still is the directory that we made, which borrows objects from where we said and nowhere else:
-        another's objects would be published as this agent's work."""
+        """Whether it is a git directory of plain files, which borrows objects from where we said and nowhere else:
+        another's objects would be published as this agent's work, and at a pipe git would wait for ever."""
         if not all(os.path.isdir(path) and not os.path.islink(path) for path in (self.own, self.shared)):
             return False
-        objects = os.path.join(self.shared, "objects")
-        if os.path.islink(objects):
+        if os.path.islink(self.objects) or not os.path.isdir(self.objects):
             return False
-        if any(_is_link(name, folder.fd) for folder in walk(objects) for name in folder.files):
+        if not all(_is_plain(name, folder.fd) for folder in walk(self.objects) for name in folder.files):
             return False
-        said = _text(os.path.join(objects, "info", "alternates"))
+        said = _text(os.path.join(self.objects, "info", "alternates"))
         return [line for line in said.splitlines() if line] == ([self.borrows] if self.borrows else [])
 
     def head(self) -> str | None:
@@ -50,18 +54,26 @@ class Commits:
         """Return the commits of a merge that was begun and not committed."""
         return [line for line in _text(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]
 
-    def branches(self) -> dict[str, str]:
-        """Return the commit of each branch, and of the stash."""
-        found = {name: one for name, one in self._packed().items() if name.startswith("refs/heads/")}
-        top = os.path.join(self.shared, "refs", "heads")
+    def references(self) -> dict[str, str]:
+        """Return the commit of each reference, and of each entry of the stash."""
+        found = self.below("refs/")
+        stash = found.pop("refs/stash", None)
+        log = _text(os.path.join(self.shared, "logs", "refs", "stash")).splitlines()
+        older = [words[1] for line in log[-_REFERENCES_MAX:] if len(words := line.split(" ", 2)) == 3]
+        entries = [one for one in dict.fromkeys([stash or "", *older[::-1]]) if _HASH.fullmatch(one)]
+        return {**found, **{f"stash@{{{number}}}": one for number, one in enumerate(entries)}} if stash else found
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """Return the commit of each reference whose name begins so; prefix: `refs/…/`."""
+        found = {name: one for name, one in self._packed().items() if name.startswith(prefix)}
+        top = os.path.join(self.shared, prefix)
         for folder in walk(top):
             for name in folder.files:
                 path = os.path.join(folder.path, name)
                 one = self._resolved(_text(os.path.join(top, path)))
                 if one is not None and len(found) < _REFERENCES_MAX:
-                    found[f"refs/heads/{path}"] = one
-        stash = self._resolved(_text(os.path.join(self.shared, "refs", "stash")))
-        return found if stash is None else {**found, "refs/stash": stash}
+                    found[f"{prefix}{path}"] = one
+        return found
 
     def _resolved(self, text: str) -> str | None:
         text = text.strip()
@@ -84,11 +96,21 @@ class Commits:
         return found
 
 
-def _is_link(name: str, above: int) -> bool:
+def git_of(tree: str, path: str) -> str:
+    """Return the git directory of a repository at a path below a tree; '' where it has none that lies below it."""
+    place = os.path.join(tree, path, ".git")
+    if os.path.isdir(place) and not os.path.islink(place):
+        return place
+    kind, _, said = _text(place).partition("gitdir:")
+    target = os.path.realpath(os.path.join(tree, path, said.strip()))
+    return target if said and not kind and target.startswith(os.path.realpath(tree) + os.sep) else ""
+
+
+def _is_plain(name: str, above: int) -> bool:
     try:
-        return S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+        return S_ISREG(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
     except OSError:
-        return True  # it changes just now: as bad as a link
+        return False  # it changes just now: as bad as a link
 
 
 def _text(path: str) -> str:

@@ -1,59 +1,87 @@
-"""Commits everything that is in a workspace: the agent's own commits, and all its files as they are.
+"""Commits everything that is in a workspace: what the program in the cage has packed comes into our own repository.
 
-Law: all files count but those that the repository ignores. A repository within the workspace is left out, and said:
-git would note only its name. Nothing in the workspace decides which program runs.
+Law: a workspace is opened by the program in the cage alone. What that one leaves is read as data of a stranger: one
+file of bounded size, and one pack of which git checks every object and every link before anything is named. Nothing
+that this process keeps was ever writable where an agent's files are read.
+
+Touches: files.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+import re
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import IO, Annotated, Literal
 
-from spoold.agents.workspace.checkout import commits_of, keeper, tree_of
-from spoold.agents.workspace.commits import Commits
-from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor
+from pydantic import Field
+
+from spoold.agents.sandbox.cage import Cage, variables
+from spoold.agents.workspace.checkout import branch_of, commits_of, keeper, scratch_of, tree_of
+from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record
-from spoold.protocol.errors import legible
+from spoold.agents.workspace.proving import Question
+from spoold.agents.workspace.remote import said
+from spoold.agents.workspace.saving import READ_BY_GIT, Request
+from spoold.protocol import codec, version
+from spoold.protocol.errors import BadFile, legible
+from spoold.protocol.fields import Strict
+from spoold.system.beneath import Beneath
 from spoold.system.walking import walk
 
-_TOLD_MAX = 20
+_PROGRAM, _PROVER = "spoold.agents.workspace.saving", "spoold.agents.workspace.proving"
+# Of what the program says (bytes); how many commits of the remote it is told not to pack again.
+_SAID_MAX, _KNOWN_MAX = 4 << 20, 10_000
+_PACK = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
+_HEADER = 12
+_WORDS = ("save", "the workspace")
+# Once without the agent's own commits, and again where something blocked.
+_TRIES = 5
+
+_Commit = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+_Nothing = Literal[""]
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What was committed. changed_files: against the base, in order; left_out: what is not in it, as sentences."""
+class Committed(Strict):
+    """What was committed, as of `Made`; changed_files: against the base, in order."""
 
-    commit: str
-    changed_files: tuple[str, ...]
-    left_out: tuple[str, ...]
+    commit: _Commit | _Nothing = ""
+    more: _Commit | _Nothing = ""
+    beside: dict[_Commit, str] = {}
+    amiss: tuple[_Commit, ...] = ()
+    left_out: tuple[str, ...] = ()
+    links: dict[str, _Commit] = {}
+    blocking: tuple[str, ...] = ()
+    changed_files: tuple[str, ...] = ()
 
 
 def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Committed:
     """Commit what the workspace holds now. Errors: GitFailed, OSError."""
-    found = commits_of(folder, record, mirror)
-    git, left_out = keeper(folder), []
-    if found.trusted():
-        git = git.reading(os.path.join(found.shared, "objects"))
+    removed, why = list[str](), ""
+    for _ in range(_TRIES):
+        try:
+            made = _taken(mirror, folder, record, message, owns=not why)
+        except GitFailed as failed:
+            if why:
+                raise
+            why = said(failed)  # its commits are torn, or no repository takes them: its files are saved all the same
+            continue
+        if not made.blocking:
+            break
+        removed += _unblocked(tree_of(folder), made.blocking)
     else:
-        found = Commits("", "")
-        left_out.append("its own commits: its .git is not as it was made; its files are saved")
-    head = commit_of(git, [one for one in (found.head(), record.start) if one]) or record.start
-    before = commit_of(git, ["refs/heads/saved"])
-    if before is not None and is_ancestor(git, head, before):
-        head = before  # the agent has not committed since the last save: this one goes on top of it
-    working = git.with_tree(tree_of(folder), os.path.join(git.directory, "index")).by(record.profile)
-    tree, untold = _tree(working, tree_of(folder), head)
-    left_out += untold
-    merged = [one for one in found.merging() if one != head and commit_of(git, [one])]
-    commit = head
-    if merged or tree != git("rev-parse", "--verify", f"{head}^{{tree}}").out.strip():
-        parents = [word for one in (head, *merged) for word in ("-p", one)]
-        commit = working("commit-tree", tree, *parents, "-F", "-", given=message).out.strip()
-    git("update-ref", "refs/heads/saved", commit)
-    if record.config.kind == "clone":
-        left_out += _elsewhere(Git(mirror.directory).reading(os.path.join(git.directory, "objects")), found, commit)
-    return Committed(commit, changed(git, record.base, commit), tuple(map(legible, left_out[:_TOLD_MAX])))
+        raise GitFailed(("add", "--all"), 1, f"something goes on writing in it: {'; '.join(removed[-3:])}")
+    told = [
+        f"its own commits: {why}" if why and line.startswith("its own commits:") else line for line in made.left_out
+    ]
+    files = changed(keeper(folder), record.base, made.commit)
+    return made.model_copy(update={"left_out": (*removed, *told), "changed_files": files})
 
 
 def changed(git: Git, base: str, commit: str) -> tuple[str, ...]:
@@ -63,54 +91,111 @@ def changed(git: Git, base: str, commit: str) -> tuple[str, ...]:
     return tuple(map(legible, names))  # a result is text, and a name may be any bytes
 
 
-def _tree(git: Git, tree: str, head: str) -> tuple[str, list[str]]:
-    """Return the tree of all files, and what could not be read."""
+def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: bool) -> Committed:
+    """Have the program in the cage pack it all, and take that into our own repository. Errors: GitFailed, OSError."""
+    git, found, scratch = keeper(folder), commits_of(folder, record, mirror), scratch_of(folder)
+    os.makedirs(scratch, exist_ok=True)
+    heads = mirror.git("for-each-ref", "--format=%(objectname)", f"--count={_KNOWN_MAX}", HEADS).lines
+    request = Request(
+        tree=tree_of(folder),
+        own=found.own,
+        shared=found.shared,
+        borrows=found.borrows,
+        scratch=scratch,
+        objects=mirror.objects,
+        start=record.start,
+        base=record.base,
+        last=commit_of(git, ["refs/heads/saved"]) or "",
+        known=list(dict.fromkeys(heads)),
+        author=record.profile,
+        message=message,
+        owns=owns,
+        branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",
+    )
+    caged(_PROGRAM, request, (tree_of(folder), mirror.directory), scratch)
+    out = os.path.join(scratch, "out")
+    with _opened(os.path.join(out, "made.json")) as file:
+        data = file.read(_SAID_MAX + 1)
     try:
-        git("read-tree", "-m", head)
-    except GitFailed:
-        git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
-    inner, links = _repositories(tree), _links(git)
-    if inner:
-        ignored = git.ask("check-ignore", "-z", "--stdin", given="\0".join(inner))
-        inner = [path for path in inner if path not in ignored.names]
-    but = [f":(exclude,top,literal){path}" for path in inner]
-    done = git.ask("add", "--all", "--ignore-errors", "--", ":(top)", *but)
-    left_out = [f"{path}: it is a git repository of its own" for path in inner if path not in links]
+        made = codec.check(Committed, codec.load_object(data, "made.json", size=_SAID_MAX), "made.json")
+    except BadFile as bad:
+        raise GitFailed(_WORDS, 1, str(bad)) from bad
+    if not made.blocking:
+        _take_in(git, out, [one for one in (made.commit, made.more) if one])
+        git("update-ref", "refs/heads/saved", made.commit)
+    return made
+
+
+def lacking(mirror: Mirror, folder: str, record: Record) -> list[str]:
+    """Return files of a workspace whose content the remote was not seen to have. Errors: GitFailed, OSError."""
+    keeper_of, scratch = keeper(folder).directory, scratch_of(folder)
+    os.makedirs(scratch, exist_ok=True)
+    pushed = [one for one in (record.commit, record.more) if one]
+    asked = Question(tree_of(folder), mirror.directory, keeper_of, pushed, scratch)
+    said = caged(_PROVER, asked, (tree_of(folder), mirror.directory, keeper_of), scratch)
+    try:
+        return [str(path) for path in codec.load(said.encode(), "what was looked at")]
+    except (BadFile, TypeError) as bad:
+        raise GitFailed(_WORDS, 1, str(bad)) from bad
+
+
+def caged(program: str, request: Request | Question, reads: tuple[str, ...], scratch: str) -> str:
+    """Run a program of ours in its cage; returns what it printed. Errors: GitFailed, OSError."""
+    python, package = (
+        os.path.realpath(sys.executable),
+        os.path.dirname(os.path.dirname(os.path.realpath(version.__file__))),
+    )
+    cage = Cage(reads, (scratch,), (os.path.realpath(sys.base_prefix), python, package))
+    env = {**variables(), "PYTHONPATH": os.path.dirname(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    argv = cage.around([python, "-S", "-s", "-P", "-m", program], env, scratch)
+    done = run(_WORDS, argv, scratch, env, json.dumps(asdict(request)), LOCAL_S)
     if done.code:
-        unread = [line for line in done.errors.splitlines() if line.startswith(("error:", "fatal:"))]
-        if not unread or done.code != 1:
-            raise GitFailed(("add", "--all"), done.code, done.errors)
-        left_out += unread
-    return git("write-tree").out.strip(), left_out
+        raise GitFailed(_WORDS, done.code, done.errors)
+    return done.out
 
 
-def _repositories(tree: str) -> list[str]:
-    """Return the folders below the tree that are repositories."""
-    found = []
-    for folder in walk(tree):
-        if folder.path and ".git" in (*folder.folders, *folder.files):
-            found.append(folder.path)
-            folder.folders.clear()
-        elif ".git" in folder.folders:
-            folder.folders.remove(".git")
-    return found
+def _take_in(git: Git, out: str, wanted: list[str]) -> None:
+    """Take in a pack whose writer is not trusted: every object, and every link to another, is checked.
+
+    Errors: GitFailed, OSError.
+    """
+    for below in walk(git.directory):
+        for name in below.files:
+            if name.endswith(".lock") or name.startswith("tmp_"):  # of a command that was killed
+                os.unlink(name, dir_fd=below.fd)
+    for name in os.listdir(out):
+        if _PACK.fullmatch(name):
+            with _opened(os.path.join(out, name)) as file:
+                objects = int.from_bytes(file.read(_HEADER)[8:], "big")
+                file.seek(0)
+                if objects:
+                    git("index-pack", "--stdin", "--strict", given=file.fileno())
+    for one in wanted:
+        if commit_of(git, [one]) != one:
+            raise GitFailed(("index-pack", "--stdin"), 1, f"{one} is no commit of what was packed")
 
 
-def _links(git: Git) -> set[str]:
-    """Return the paths that the commit has as submodules."""
-    rows = git("ls-files", "--stage", "-z").names
-    return {row.partition("\t")[2] for row in rows if row.startswith("160000 ")}
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """Open a file that the program in the cage left, if it is one. Errors: OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FileNotFoundError(f"{path} is no file")
+        yield file
 
 
-def _elsewhere(git: Git, found: Commits, commit: str) -> list[str]:
-    """Return the branches with commits that are neither saved nor on the remote."""
-    if not found.shared:
-        return []
-    told, reading = [], git.reading(os.path.join(found.shared, "objects"))
-    for name, one in found.branches().items():
-        if one == commit or commit_of(reading, [one]) is None:
-            continue
-        count = reading("rev-list", "--count", one, "--not", commit, f"--glob={HEADS}*").out.strip()
-        if count != "0":
-            told.append(f"{name}: {count} of its commits are in no other place")
-    return told
+def _unblocked(tree: str, paths: Sequence[str]) -> list[str]:
+    """Remove what git would wait at: pipes, sockets and devices in the place of its files; returns what was removed.
+
+    Errors: OSError.
+    """
+    odd = [path for path in paths if os.path.basename(path) in READ_BY_GIT and Beneath(tree).at(path, _unlinked)]
+    return [f"{path}: it is no file, and git would have waited there; it was removed" for path in odd]
+
+
+def _unlinked(name: str, above: int | None) -> bool:
+    kind = os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        return False
+    os.unlink(name, dir_fd=above)
+    return True

@@ -1,20 +1,25 @@
 """Runs git: no questions, no hooks, no settings of a repository that run programs, and no end without a bound.
 
-Law: the settings of this machine's user count, since they hold how to reach remotes; those that would start programs
-by themselves, or hold a command up, are overruled on every command. Variables that lead git elsewhere are dropped.
+Law: the settings of this machine and of its user count for the commands that reach a remote, since they hold how to
+reach it, and for no other: what is saved, checked out and merged is the same on every machine. Settings that would
+start programs by themselves, or hold a command up, are overruled on every command. Variables that lead git elsewhere
+are dropped. A command that reads what an agent wrote runs in a cage.
 
-Touches: processes, the environment.
+Touches: files, processes, the environment.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from spoold.agents.sandbox import cage
+from spoold.agents.sandbox.cage import Cage
 from spoold.protocol.errors import SpoolError
 
 # Of git's own variables only those that say how to reach a remote.
@@ -32,6 +37,15 @@ _FIXED = {
     "GIT_EDITOR": "true",
     "GIT_PAGER": "cat",
     "LC_ALL": "C.UTF-8",
+}
+# The commands that reach a remote; all others know neither user nor machine.
+_REACHING = frozenset({"fetch", "push", "ls-remote"})
+_ALONE = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
 }
 _OVERRULED = {
     "core.hooksPath": "/dev/null",
@@ -87,7 +101,8 @@ class Git:
     """Git in one repository. directory: its git directory, '' for none; tree: the files that belong to it, '' for
     none; index: a file of its own in place of the repository's; objects: folders of objects to read besides.
 
-    held: descriptors that every command inherits, so that a lock lasts as long as the last command under it.
+    held: descriptors that every command inherits, so that a lock lasts as long as the last command under it; cage:
+    in which every command runs, where one opens what an agent wrote.
     """
 
     directory: str = ""
@@ -96,6 +111,11 @@ class Git:
     objects: tuple[str, ...] = ()
     more: Mapping[str, str] | None = None
     held: tuple[int, ...] = ()
+    cage: Cage | None = None
+
+    def caged(self, *, reads: tuple[str, ...], writes: tuple[str, ...]) -> Git:
+        """Return the same repository, whose commands see these folders and nothing else."""
+        return replace(self, cage=Cage(reads, writes))
 
     def with_tree(self, tree: str, index: str) -> Git:
         """Return the same repository with these files and this index."""
@@ -112,48 +132,39 @@ class Git:
             named[f"GIT_{role}_NAME"], named[f"GIT_{role}_EMAIL"] = name, address(name)
         return replace(self, more={**(self.more or {}), **named})
 
-    def __call__(self, *words: str, given: str = "", within_s: float = LOCAL_S) -> Done:
-        """Run a command. Errors: GitFailed."""
+    def at(self, date: str) -> Git:
+        """Return the same repository, with this date on what is committed."""
+        return replace(self, more={**(self.more or {}), "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date})
+
+    def __call__(self, *words: str, given: str | int = "", within_s: float = LOCAL_S) -> Done:
+        """Run a command. given: to its standard input, or the descriptor that is it. Errors: GitFailed."""
         done = self.ask(*words, given=given, within_s=within_s)
         if done.code:
             raise GitFailed(words, done.code, done.errors)
         return done
 
-    def ask(self, *words: str, given: str = "", within_s: float = LOCAL_S) -> Done:
+    def ask(self, *words: str, given: str | int = "", within_s: float = LOCAL_S) -> Done:
         """Run a command whose exit code is its answer. Errors: GitFailed where it cannot be run or takes too long."""
         done = self._once(words, given, within_s)
         if done.code == -signal.SIGTERM:
             # The signal for this attempt also ended its command; what is to be saved is saved all the same.
+            if isinstance(given, int):
+                os.lseek(given, 0, os.SEEK_SET)
             done = self._once(words, given, within_s)
         return done
 
-    def _once(self, words: tuple[str, ...], given: str, within_s: float) -> Done:
+    def _once(self, words: tuple[str, ...], given: str | int, within_s: float) -> Done:
+        argv, env, directory = ["git", *words], self._environment(words), self.tree or self.directory or "/"
         try:
-            process = subprocess.Popen(
-                ["git", *words],
-                cwd=self.tree or self.directory or "/",
-                env=self._environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                pass_fds=self.held,
-            )
+            argv = argv if self.cage is None else self.cage.around(argv, env, directory)
         except OSError as error:
-            raise GitFailed(words, 127, f"git cannot be started: {error.strerror}") from error
-        try:
-            out, errors = process.communicate(given.encode("utf-8", "surrogateescape"), within_s)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with the helpers that reach the remote
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise GitFailed(words, 124, f"it has not ended within {within_s:g} s") from None
-            raise
-        return Done(process.returncode, out.decode("utf-8", "surrogateescape"), errors.decode("utf-8", "replace"))
+            raise GitFailed(words, 126, str(error)) from error
+        return run(words, argv, directory, env, given, within_s, self.held)
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, words: tuple[str, ...]) -> dict[str, str]:
         kept = {name: text for name, text in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+        if words[0] not in _REACHING:
+            kept = {**(kept if self.cage is None else cage.variables()), **_ALONE}
         found = {**kept, **_FIXED, "GIT_CONFIG_COUNT": str(len(_OVERRULED))}
         for number, (name, value) in enumerate(_OVERRULED.items()):
             found[f"GIT_CONFIG_KEY_{number}"], found[f"GIT_CONFIG_VALUE_{number}"] = name, value
@@ -164,8 +175,50 @@ class Git:
         if self.index:
             found["GIT_INDEX_FILE"] = self.index
         if self.objects:
-            found["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(self.objects)
+            found["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = ":".join(map(quoted, self.objects))
         return {**found, **(self.more or {})}
+
+
+def run(
+    words: tuple[str, ...],
+    argv: Sequence[str],
+    directory: str,
+    env: Mapping[str, str],
+    given: str | int,
+    within_s: float,
+    held: tuple[int, ...] = (),
+) -> Done:
+    """Run a program in a session of its own, which ends with it. words: what it is called in errors; given, held: as
+    of `Git`. Errors: GitFailed where it cannot be run or takes too long."""
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=directory,
+            env=env,
+            stdin=given if isinstance(given, int) else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=held,
+        )
+    except OSError as error:
+        raise GitFailed(words, 127, f"{argv[0]} cannot be started: {error.strerror or error}") from error
+    try:
+        text = None if isinstance(given, int) else given.encode("utf-8", "surrogateescape")
+        out, errors = process.communicate(text, within_s)
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the helpers that reach the remote
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise GitFailed(words, 124, f"it has not ended within {within_s:g} s") from None
+        raise
+    return Done(process.returncode, out.decode("utf-8", "surrogateescape"), errors.decode("utf-8", "replace"))
+
+
+def quoted(path: str) -> str:
+    """Return the path of a folder of objects as git reads it in a list of them, whatever is in its name."""
+    return '"' + re.sub(r'["\\\x00-\x1f\x7f]', lambda found: f"\\{ord(found[0]):03o}", path) + '"'
 
 
 def address(name: str) -> str:

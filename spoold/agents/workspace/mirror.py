@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from spoold.agents.workspace import surviving
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
 from spoold.agents.workspace.places import Places, holding
-from spoold.protocol.errors import SpoolError
+from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
 from spoold.system.remover import remove
 from spoold.system.walking import walk
 
@@ -41,10 +41,6 @@ _SETTINGS = """[core]
 [maintenance]
 \tauto = false
 """
-
-
-class WorkspaceFailed(SpoolError):
-    """A workspace cannot be made or saved: what is wrong, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +95,11 @@ class Mirror:
         try:
             git(*words, "--", self.repo, *specs, within_s=REMOTE_S)
         except GitFailed as failed:
-            raise WorkspaceFailed(
+            text = (
                 f"the repository {self.repo} cannot be read here: {said(failed)} Fix: check the address, and that "
                 "this machine's user may read it without being asked for a password."
-            ) from failed
+            )
+            raise failure(failed, text, known=self._has_fetched(git)) from failed
 
     def resolve(self, git: Git, base: str) -> str:
         """Return the commit of a branch, tag, reference or commit, after a fetch. Errors: WorkspaceFailed."""
@@ -123,6 +120,9 @@ class Mirror:
         raise WorkspaceFailed(
             f"{self.repo} has no branch, tag or commit {base}. Fix: name one of those it has: {known}."
         )
+
+    def _has_fetched(self, git: Git) -> bool:
+        return bool(git.ask("for-each-ref", "--count=1", HEADS).out)
 
     def _look_over(self, git: Git, mark: str) -> None:
         """After a start of the machine, get again what its disk had lost. Errors: OSError, GitFailed."""
@@ -172,11 +172,3 @@ def _age_s(path: str) -> float:
         return time.time() - os.stat(path).st_mtime
     except FileNotFoundError:
         return _STALE_S
-
-
-def said(failed: GitFailed) -> str:
-    """Return what git said of a failure, as one sentence."""
-    lines = [line.strip() for line in failed.errors.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
-    text = " ".join(told)[-600:] or f"git ended with {failed.code}"
-    return text if text.endswith(".") else f"{text}."

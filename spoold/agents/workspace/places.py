@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -31,8 +32,9 @@ class Record(Strict):
     """What is known of a workspace. start: the commit with which it began; base: the commit of the base then.
 
     saved: whether nothing has been made there since the last save; ref and commit: what the remote was given, ''
-    for nothing; left_out: what could not be saved; ended: when it was closed (epoch, s), None while it is open.
-    admin: the git directory of a worktree, '' for a clone; spool: of which spool the task is.
+    for nothing; more_ref and more: the same of what lies beside the work; left_out: what could not be saved; ended:
+    when it was closed (epoch, s), None while it is open. admin: the git directory of a worktree, '' for a clone;
+    spool: of which spool the task is; words: what the agent ended with, until that is saved.
     """
 
     task: str
@@ -47,7 +49,10 @@ class Record(Strict):
     saved: bool = False
     ref: str = ""
     commit: str = ""
+    more_ref: str = ""
+    more: str = ""
     left_out: tuple[str, ...] = ()
+    words: dict[str, Any] = {}
     ended: float | None = None
 
 

@@ -2,7 +2,8 @@
 
 Law: a reference of another attempt is never replaced. A later save of the same attempt moves its own reference, if it
 still holds what this attempt gave it. Where the number is taken, as by an earlier life of the id, the next name is
-TASK/ATTEMPT.2. A push whose answer was lost counts by what the remote shows.
+TASK/ATTEMPT.2. What lies beside the work has a name that ends with `.more`. A push whose answer was lost counts by
+what the remote shows.
 
 Touches: files.
 """
@@ -13,11 +14,13 @@ import os
 import re
 
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
-from spoold.agents.workspace.mirror import WorkspaceFailed, said
 from spoold.agents.workspace.places import encoded
-from spoold.agents.workspace.pushing import failure, push
+from spoold.agents.workspace.pushing import push, tried
+from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
 
 TOP = "refs/spool/"
+# The end of the name of what lies beside the work. No next attempt takes it for work.
+MORE = ".more"
 _ATTEMPT = re.compile(r"([1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,3}))?")
 # More lives of one id than anybody has; beyond, something answers "taken" to everything.
 _LIVES = 50
@@ -28,13 +31,24 @@ def prefix(task: str) -> str:
     return f"{TOP}{encoded(task)}/"
 
 
-def publish(git: Git, repo: str, commit: str, task: str, attempt: int, own: tuple[str, str] = ("", "")) -> str:
+def publish(
+    git: Git,
+    repo: str,
+    commit: str,
+    task: str,
+    attempt: int,
+    own: tuple[str, str] = ("", ""),
+    ending: str = "",
+) -> str:
     """Push a commit to a reference of this attempt, and return the reference.
 
-    own: the reference and commit of an earlier save of this attempt, '' for none. Errors: WorkspaceFailed.
+    own: the reference and commit of an earlier save of this attempt, '' for none; ending: of the name. Errors:
+    WorkspaceFailed.
     """
     ref, was = own
-    names = [f"{prefix(task)}{attempt}{'' if life == 1 else f'.{life}'}" for life in range(1, _LIVES)]
+    if was == commit and standing(git, repo, [ref]).get(ref) == commit:
+        return ref
+    names = [f"{prefix(task)}{attempt}{'' if life == 1 else f'.{life}'}{ending}" for life in range(1, _LIVES)]
     for name, expected in [(ref, was)] * bool(ref) + [(name, "") for name in names]:
         words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={name}:{expected}")
         failed = push(git, repo, name, *words, f"{commit}:{name}")
@@ -44,6 +58,17 @@ def publish(git: Git, repo: str, commit: str, task: str, attempt: int, own: tupl
         if stands is None or stands == expected:
             raise _unwritable(repo, task, name, failed)
     raise WorkspaceFailed(f"{repo} has {_LIVES} references {prefix(task)}{attempt}. Fix: give the task another id.")
+
+
+def publish_branch(git: Git, repo: str, commit: str, name: str) -> None:
+    """Push a commit to a branch of its own name, whatever an earlier attempt left there. Errors: WorkspaceFailed."""
+    ref = f"refs/heads/{name}"
+    was = standing(git, repo, [ref]).get(ref, "")
+    words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={ref}:{was}")
+    failed = push(git, repo, ref, *words, f"{commit}:{ref}")
+    if failed is not None and standing(git, repo, [ref]).get(ref) != commit:
+        text = f"the branch {name} cannot be pushed to {repo}: {said(failed)} Fix: let this machine's user push it."
+        raise failure(failed, text, known=True)
 
 
 def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
@@ -56,16 +81,17 @@ def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
     if repo.startswith("/") and folder is not None and not os.access(f"{folder}/objects", os.W_OK):
         failed: GitFailed | None = GitFailed(("push",), 1, f"{folder}/objects may not be written by this user")
     else:
-        failed = failure(git, "push", "--dry-run", "--quiet", "--no-verify", "--", repo, f"+{commit}:{name}")
+        failed = tried(git, "push", "--dry-run", "--quiet", "--no-verify", "--", repo, f"+{commit}:{name}")
     if failed is not None:
         raise _unwritable(repo, task, name, failed)
 
 
 def _unwritable(repo: str, task: str, name: str, failed: GitFailed) -> WorkspaceFailed:
-    return WorkspaceFailed(
+    text = (
         f"the work of {task} cannot be pushed to {name} of {repo}: {said(failed)} Fix: let this machine's user write "
         "there without being asked for a password."
     )
+    return failure(failed, text, known=True)
 
 
 def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:
@@ -73,9 +99,8 @@ def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:
     try:
         lines = git("ls-remote", "--quiet", "--refs", "--", repo, *names, within_s=REMOTE_S).lines
     except GitFailed as failed:
-        raise WorkspaceFailed(
-            f"the repository {repo} cannot be read here: {said(failed)} Fix: check the network and the address."
-        ) from failed
+        text = f"the repository {repo} cannot be read here: {said(failed)} Fix: check the network and the address."
+        raise failure(failed, text, known=True) from failed
     found = (line.partition("\t") for line in lines)
     return {name: commit for commit, _, name in found}
 

@@ -30,15 +30,15 @@ def push(git: Git, repo: str, ref: str, *words: str) -> GitFailed | None:
     """Push to a reference; returns why it failed, None where it did not. words: the command, without the repository
     and what is pushed; the last one is what is pushed."""
     command = (*words[:-1], "--", repo, words[-1])
-    failed = failure(git, *command)
+    failed = tried(git, *command)
     for _ in range(TRIES):
         if failed is None or not _freed(repo, ref, failed.errors):
             break
-        failed = failure(git, *command)
+        failed = tried(git, *command)
     return failed
 
 
-def failure(git: Git, *words: str) -> GitFailed | None:
+def tried(git: Git, *words: str) -> GitFailed | None:
     """Run a command that reaches a remote; returns why it failed, None where it did not."""
     try:
         done = git.ask(*words, within_s=REMOTE_S)

@@ -1,7 +1,8 @@
 """Which workspaces may go: those that ended long enough ago, and of which the remote has everything.
 
 Law: nothing that the remote does not have is removed. What a killed process left is pushed first; what cannot be
-pushed, or could not be saved whole, stays until a person removes it. A workspace in use is not touched.
+pushed, or could not be saved whole, stays until a person removes it. Before one goes, another program than that which
+saved it looks at every file. A workspace in use is not touched.
 
 Touches: files.
 """
@@ -13,10 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spoold.agents.workspace import checkout, places, publishing
-from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.mirror import HEADS, Mirror, WorkspaceFailed
+from spoold.agents.workspace import checkout, committing, places, publishing
+from spoold.agents.workspace.git import Git, GitFailed
+from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Places, Record
+from spoold.agents.workspace.remote import WorkspaceFailed
 from spoold.protocol.amount import length
 from spoold.system.remover import quoted, remove
 from spoold.system.same_mount import PLACE
@@ -26,6 +28,7 @@ from spoold.system.walking import disk_use
 Save = Callable[[str, Record], Record]
 _ASKED_AT_ONCE = 100
 STAYS = "it cannot be removed"
+ON_NO_REMOTE = "is in no commit of the remote"
 _NOT_SAVED, _ONLY_COPY = "not saved", "the only copy"
 
 
@@ -130,7 +133,7 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
     for repo in sorted({record.config.repo for record in ended.values()}):
         mine = {folder: record for folder, record in ended.items() if record.config.repo == repo}
         try:
-            there = _there(repo, [record.ref for record in mine.values() if record.ref])
+            there = _there(repo, [ref for record in mine.values() for ref, _ in _given(record)])
         except WorkspaceFailed as failed:
             judged += [Judged(folder, one.task, False, str(failed), unsaved=True) for folder, one in mine.items()]
             continue
@@ -140,11 +143,16 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
                 judged.append(Judged(folder, record.task, False, "in use"))
                 continue
             try:
-                if record.ref and there.get(record.ref) != record.commit:
-                    _give_again(where, folder, record)
+                for ref, commit in _given(record):
+                    if there.get(ref) != commit:
+                        _give_again(where, folder, record, commit)
+                if record.config.kind != "none" and (lack := committing.lacking(Mirror(where, repo), folder, record)):
+                    why = f"{_ONLY_COPY}: {quoted(lack[0])} and what it holds {ON_NO_REMOTE}"
+                    judged.append(Judged(folder, record.task, False, why, unsaved=True))
+                    continue
                 _remove(where, folder, record)
                 judged.append(Judged(folder, record.task, True, record.ref or "nothing was made there"))
-            except WorkspaceFailed as failed:
+            except (WorkspaceFailed, GitFailed, OSError) as failed:
                 why = str(failed)
                 judged.append(Judged(folder, record.task, False, why, unsaved=not why.startswith(STAYS)))
             finally:
@@ -159,17 +167,23 @@ def _there(repo: str, names: list[str]) -> dict[str, str]:
     return found
 
 
-def _give_again(where: Places, folder: str, record: Record) -> None:
+def _given(record: Record) -> list[tuple[str, str]]:
+    """Return the references that the remote was given, with their commits."""
+    return [(ref, commit) for ref, commit in ((record.ref, record.commit), (record.more_ref, record.more)) if ref]
+
+
+def _give_again(where: Places, folder: str, record: Record, commit: str) -> None:
     """Make sure that the remote has a commit whose reference is gone from it. Errors: WorkspaceFailed."""
     mirror = Mirror(where, record.config.repo)
     with mirror.locked() as git:
         mirror.fetch(git)
-        landed = git.ask("for-each-ref", "--count=1", f"--contains={record.commit}", HEADS)
+        landed = git.ask("for-each-ref", "--count=1", f"--contains={commit}", HEADS)
     if landed.code == 0 and landed.out:
         return
-    git = checkout.keeper(folder)
-    git = git.reading(os.path.join(checkout.commits_of(folder, record, mirror).shared, "objects"))
-    publishing.publish(git, record.config.repo, record.commit, record.task, record.attempt)
+    ending = publishing.MORE if commit == record.more else ""
+    publishing.publish(
+        checkout.keeper(folder), record.config.repo, commit, record.task, record.attempt, ending=ending
+    )
 
 
 def _remove(where: Places, folder: str, record: Record | None) -> None:

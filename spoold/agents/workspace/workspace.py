@@ -11,29 +11,29 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from spoold.agents import homes
-from spoold.agents.workspace import checkout, committing, places, publishing, retention, setting_up
+from spoold.agents import accepting, homes
+from spoold.agents.workspace import checkout, committing, places, publishing, retention, submodules
 from spoold.agents.workspace.config import WorkspaceConfig
-from spoold.agents.workspace.git import GitFailed, address
-from spoold.agents.workspace.mirror import Mirror, WorkspaceFailed
+from spoold.agents.workspace.git import Git, GitFailed, address
+from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places, Record
+from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed
 from spoold.agents.workspace.saved import Saved
+from spoold.system.remover import remove
 
-# Runs a line for the shell in a directory; returns its exit code and the end of its output.
-Shell = Callable[[str, str], tuple[int, str]]
 Wall = Callable[[], float]
 
 
 class Workspace:
-    """The workspace of one attempt; not thread-safe. profile: the author of what is committed.
+    """The workspace of one attempt; not thread-safe. profile: the author of what is committed; places: where it lies.
 
     directory: where the agent works; home: a private folder for its settings and sessions, which the next attempt on
     this host has too; resumed: the reference that the work goes on from, '' for the base; returning: whether an
-    earlier attempt of the task was at the same path, and left its home.
+    earlier attempt of the task was at the same path, and left its home; done: what the agent of that attempt ended
+    with, where only the push was missing, and has been made now.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Workspace:
         wall: Wall = time.time,
     ) -> None:
         self.config, self.resumed, self.returning = config, "", False
-        self._places = Places(config.dir, environ)
-        self._mirror = Mirror(self._places, config.repo)
+        self.done: dict[str, Any] = {}
+        self._done_at, self._commit, self._aside = "", "", ""
+        self.places = Places(config.dir, environ)
+        self._mirror = Mirror(self.places, config.repo)
         self._wall = wall
         self._held: int | None = None
-        self._folder = self._places.workspace(task, environ.get("SPOOL_ROOT", ""))
+        self._folder = self.places.workspace(task, environ.get("SPOOL_ROOT", ""))
         self._record = Record(
             task=task,
             attempt=attempt,
@@ -65,7 +67,7 @@ class Workspace:
     def left_behind(cls, where: Places, folder: str, record: Record, wall: Wall = time.time) -> Workspace:
         """Return the workspace that lies in a folder, whose lock the caller holds."""
         made = cls(record.config, task=record.task, attempt=record.attempt, profile=record.profile, environ={})
-        made._places, made._mirror = where, Mirror(where, record.config.repo)
+        made.places, made._mirror = where, Mirror(where, record.config.repo)
         made._folder, made._record, made._wall = folder, record, wall
         return made
 
@@ -103,16 +105,15 @@ class Workspace:
             named[f"GIT_{role}_EMAIL"] = address(self._record.profile)
         return {**named, "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true"}
 
-    def open(self, shell: Shell = setting_up.run) -> str:
-        """Make the workspace, run its setup, and return its directory. shell: runs the lines of `setup`.
+    def open(self) -> str:
+        """Make the workspace, and return its directory; its setup is still to be run.
 
-        Errors: WorkspaceFailed, which says what is wrong and the fix; OSError.
+        Errors: WorkspaceFailed, which says what is wrong and the fix; OSError. Then it leaves nothing.
         """
-        self._places.make()
-        collect(self._places, repo=self.config.repo, wall=self._wall)
+        self.places.make()
         if self.config.quota_mb is not None:
-            retention.make_room(self._places, self.config.quota_mb, self._wall(), _saver(self._places, self._wall))
-        self._take_place()
+            retention.make_room(self.places, self.config.quota_mb, self._wall(), _saver(self.places, self._wall))
+        home = self._take_place()
         try:
             if self.config.kind == "none":
                 os.mkdir(self.directory)
@@ -120,14 +121,22 @@ class Workspace:
                 self._fill()
             self._note(saved=self.config.kind == "none")
         except GitFailed as failed:
+            self._abandon()
             raise WorkspaceFailed(
                 f"no workspace of {self.config.repo} can be made in {self._folder}: {failed}"
             ) from failed
-        for line in self.config.setup:
-            code, end = shell(line, self.directory)
-            if code:
-                raise WorkspaceFailed(f"the setup of the workspace failed: `{line}` ended with {code}: {end}")
+        except BaseException:
+            self._abandon()
+            raise
+        self._bring(home)
         return self.directory
+
+    def keep_words(self, said: Mapping[str, Any]) -> None:
+        """Keep what the agent ended with: should all that is missing fail now, a later attempt needs no agent.
+
+        Errors: OSError.
+        """
+        self._note(words=dict(said))
 
     def save(self, message: str) -> Saved:
         """Commit everything and push it to a reference of this attempt. message: of the commit.
@@ -142,21 +151,54 @@ class Workspace:
             made = committing.commit_all(self._mirror, self._folder, record, text)
         except GitFailed as failed:
             raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
-        if not made.changed_files:
-            self._note(saved=True, ref="", commit="", left_out=made.left_out)
-            return Saved(repo, record.base, "", made.commit, (), made.left_out)
         git = checkout.keeper(self._folder)
-        git = git.reading(os.path.join(checkout.commits_of(self._folder, record, self._mirror).shared, "objects"))
-        own = (record.ref, record.commit)
-        ref = publishing.publish(git, repo, made.commit, record.task, record.attempt, own)
-        self._note(saved=True, ref=ref, commit=made.commit, left_out=made.left_out)
-        return Saved(repo, record.base, ref, made.commit, made.changed_files, made.left_out)
+        more, beside, amiss = self._publish_more(git, made)
+        amiss += [*made.left_out, *submodules.unknown(git, repo, record.base, made.links, self._folder)]
+        ref = ""
+        if made.changed_files:
+            own = (record.ref, record.commit)
+            ref = publishing.publish(git, repo, made.commit, record.task, record.attempt, own)
+        commit = made.commit if ref else ""
+        self._commit = made.commit
+        self._note(saved=True, ref=ref, commit=commit, more_ref=more, more=made.more, left_out=made.left_out)
+        where = (repo, record.base, ref, made.commit, made.changed_files)
+        return Saved(*where, made.left_out, more=more, beside=beside, amiss=tuple(amiss))
 
-    def close(self) -> None:
-        """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. Errors: OSError."""
+    def _publish_more(self, git: Git, made: committing.Committed) -> tuple[str, tuple[str, ...], list[str]]:
+        """Push what lies beside the work; returns its reference, what it is, and what of it should be in the work.
+
+        Errors: WorkspaceFailed.
+        """
+        if not made.more:
+            return "", (), []
+        record, own = self._record, (self._record.more_ref, self._record.more)
+        words = (self.config.repo, made.more, record.task, record.attempt, own, publishing.MORE)
+        more = publishing.publish(git, *words)
+        beside = {commit: f"{what}: {commit[:12]}, below {more}" for commit, what in made.beside.items()}
+        amiss = [f"{beside[commit]}, which is not in the work" for commit in made.amiss]
+        return more, tuple(beside.values()), amiss
+
+    def content(self, name: str) -> bytes | str:
+        """Return the content of a file of the last save, or in words why there is none. Errors: GitFailed."""
+        if self.config.kind == "none":
+            return accepting.inside(self.directory, name)
+        found = checkout.blob(checkout.keeper(self._folder), self._commit, name)
+        if found is None and os.path.lexists(os.path.join(self.directory, name)):
+            return "it is not in the work: git ignores it, or it could not be read"
+        return "it is not there" if found is None else found
+
+    def push_branch(self, name: str) -> None:
+        """Push the work to a branch, which an earlier attempt may have made. Errors: WorkspaceFailed."""
+        publishing.publish_branch(checkout.keeper(self._folder), self.config.repo, self._commit, name)
+
+    def close(self, *, over: bool = False) -> None:
+        """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. over: no attempt follows.
+
+        Errors: OSError.
+        """
         if self._held is None:
             return
-        self._note(ended=self._wall())
+        self._note(ended=self._wall(), **({"words": {}} if over else {}))
         os.close(self._held)
         self._held = None
 
@@ -192,10 +234,11 @@ class Workspace:
         checkout.keep(self._mirror, self._folder, self._record)
         self._record = self._record.model_copy(update={"start": start, "base": base})
 
-    def _take_place(self) -> None:
-        """Make this attempt's folder, with its lock; what an earlier attempt left there is saved, and moved aside."""
+    def _take_place(self) -> str | None:
+        """Make this attempt's folder, with its lock; what an earlier attempt left there is saved, and moved aside.
+        Returns where its home is now, if there is one."""
         held, home = self._set_aside(), None
-        with self._places.arranging():
+        with self.places.arranging():
             if held is not None:
                 home = self._move(held)
             number = 0
@@ -204,11 +247,27 @@ class Workspace:
                 self._folder = f"{self._folder.removesuffix(f'+{number - 1}')}+{number}"
             os.mkdir(self._folder, mode=0o700)
             self._held = places.take(self._folder)
+        return home
+
+    def _bring(self, home: str | None) -> None:
+        """Take the home of the attempt before, where there is one and its work goes on."""
         if home is not None and self.config.resume == "work" and os.path.isdir(home):
             homes.bring(home, self.home)
             self.returning = True
         else:
             os.mkdir(self.home, mode=0o700)
+        if self.resumed != self._done_at:
+            self.done = {}  # another machine has gone on from there, or nobody is to
+
+    def _abandon(self) -> None:
+        """Leave nothing of a workspace that could not be made: no agent has been in it."""
+        remove(self._folder)
+        if self._aside:
+            os.rename(self._aside, self._folder)
+            self._follow(self._folder)
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def _set_aside(self) -> int | None:
         """Lock and save what lies in this attempt's place; None where nothing does, or a process still uses it."""
@@ -216,8 +275,15 @@ class Workspace:
             return None
         record = places.read_record(self._folder)
         if record is not None and not record.saved:
-            with suppress(WorkspaceFailed):  # it stays, and is not removed before it could be saved
-                _saver(self._places, self._wall)(self._folder, record)
+            try:
+                record = _saver(self.places, self._wall)(self._folder, record)
+            except RemoteAway:
+                os.close(held)
+                raise  # this attempt would begin without that work, and do it again
+            except WorkspaceFailed:
+                return held  # it stays, and is not removed before it could be saved
+        if record is not None:
+            self.done, self._done_at = record.words, record.ref
         return held
 
     def _move(self, held: int) -> str:
@@ -228,10 +294,16 @@ class Workspace:
             number += 1
         aside = aside if number == 0 else f"{aside}.{number}"
         os.rename(self._folder, aside)
+        self._aside = aside
         os.close(held)
-        if record is not None and record.admin:
-            checkout.moved(Mirror(self._places, record.config.repo), aside)
+        self._follow(aside)
         return os.path.join(aside, "home")
+
+    def _follow(self, folder: str) -> None:
+        """Tell the mirror where a worktree is now."""
+        record = places.read_record(folder)
+        if record is not None and record.admin:
+            checkout.moved(Mirror(self.places, record.config.repo), folder)
 
     def _note(self, **said: Any) -> None:
         self._record = self._record.model_copy(update=said)

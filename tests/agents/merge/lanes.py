@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from spoold.agents.merge import shell
 from spoold.agents.merge.candidate import Candidate, Refused
 from spoold.agents.merge.helping import Nobody
 from spoold.agents.merge.joining import Conflict
@@ -12,7 +13,6 @@ from spoold.agents.merge.landing import Branch
 from spoold.agents.merge.lane import Lane
 from spoold.agents.merge.outcome import Outcome
 from spoold.agents.merge.testing import Bench, Suite
-from spoold.agents.workspace import setting_up
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
 from tests.agents.workspace.repos import Remote, pushed
@@ -44,7 +44,7 @@ def land(
     *candidates: Candidate,
     tests: tuple[str, ...] = (),
     helper: Scripted | None = None,
-    run: Run = setting_up.run,
+    run: Run = shell.run,
     setup: tuple[str, ...] = (),
 ) -> Outcome:
     """Merge into main, as the handler does."""

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from spoold.agents.merge.candidate import Candidate, Refused
-from spoold.agents.workspace.mirror import WorkspaceFailed
+from spoold.agents.workspace.remote import WorkspaceFailed
 from tests.agents.merge.lanes import Scripted, land, work
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 from tests.e2e.pool import wait_for
@@ -262,7 +262,7 @@ def test_work_without_a_commit_in_common_is_refused(remote: Remote, tmp_path: Pa
 
 
 def test_setup_runs_before_the_tests_and_a_late_test_is_ended(remote: Remote, tmp_path: Path) -> None:
-    from spoold.agents.workspace.setting_up import run
+    from spoold.agents.merge.shell import run
 
     one = work(remote, tmp_path, "one", {"b.txt": "one\n"})
     assert land(remote, tmp_path, one, setup=("touch ready",), tests=("test -e ready",)).whole
@@ -271,7 +271,7 @@ def test_setup_runs_before_the_tests_and_a_late_test_is_ended(remote: Remote, tm
 
 
 def test_what_a_line_leaves_behind_neither_holds_it_up_nor_lives_on(tmp_path: Path) -> None:
-    from spoold.agents.workspace.setting_up import run
+    from spoold.agents.merge.shell import run
 
     code, said = run("(sleep 60; touch late) & echo $!; exit 3", str(tmp_path), None)
     assert code == 3

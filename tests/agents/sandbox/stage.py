@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from spoold.agents.sandbox.guarded import Whose, guarded
 from spoold.agents.sandbox.policy import Sandbox, Scene
 from spoold.agents.sandbox.wrapping import wrap
 
@@ -43,8 +44,9 @@ class Stage:
         self.uid, self.walls, self._shown = uid, walls, shown
         self.top = Path(tempfile.mkdtemp(prefix="spoold-stage-"))
         self.workspace, self.home, self.spool = self.top / "user/work", self.top / "user/agent", self.top / "spool"
-        self.keys = self.top / "user/.ssh"
-        for folder in (self.workspace, self.home, self.spool / "pending", self.keys):
+        self.keys, self.empty = self.top / "user/.ssh", self.top / "empty"
+        self.whose: Whose = "own"
+        for folder in (self.workspace, self.home, self.empty, self.spool / "pending", self.keys):
             folder.mkdir(parents=True)
         (self.keys / "id_ed25519").write_text(KEY)
         self.git("init", "-q", "-b", "main")
@@ -59,7 +61,12 @@ class Stage:
     def scene(self, **more: object) -> Scene:
         """The scene of an agent here."""
         env = {"PATH": "/usr/bin:/bin", "TOP": str(self.top), "VICTIM": str(self.victim.pid), **self.variables}
-        return replace(Scene(str(self.workspace), str(self.home), env, hidden=(str(self.spool),)), **more)  # type: ignore[arg-type]
+        own = {
+            "hidden": (str(self.spool),),
+            "held": guarded(str(self.workspace), self.whose),
+            "empty": str(self.empty),
+        }
+        return replace(Scene(str(self.workspace), str(self.home), env), **{**own, **more})  # type: ignore[arg-type]
 
     def run(self, script: str, sandbox: Sandbox, **more: object) -> str:
         """Run a script of the shell as the agent would, and return what it printed."""

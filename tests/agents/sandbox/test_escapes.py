@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox.guarded import guarded, leads_away
+from spoold.agents.sandbox.guarded import disarm, guarded
 from spoold.agents.sandbox.mailbox import mailbox
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox
 from spoold.agents.sandbox.wrapping import wrap
@@ -193,22 +193,53 @@ echo x >file; git add file && git -c user.name=a -c user.email=a@b commit -qm se
 
 def test_10_to_run_code_through_git(stage: Stage) -> None:
     before = stage.git("config", "--list")
-    held = guarded(str(stage.workspace))
+    held = guarded(str(stage.workspace), "own")
     stage.run("git --version", stage.walls)
     assert "committed" in stage.run(HOOKS, stage.walls)  # the agent itself may commit
     stage.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-qm", "ours")
     assert not (stage.top / "ran").exists()
     assert stage.git("config", "--list") == before
-    assert leads_away(str(stage.workspace), held) == []
+    assert disarm(held) == []
     stage.run(HOOKS, OPEN)
     assert (stage.workspace / ".git/hooks/pre-commit").exists()
 
 
-def test_10_a_way_that_opens_later_is_seen(stage: Stage) -> None:
-    held = guarded(str(stage.workspace))
-    stage.run("mkdir evil; echo ../evil >.git/commondir; mkdir .git/modules", stage.walls)
+AWAY = """
+mkdir -p evil/objects evil/refs evil/hooks; echo 'ref: refs/heads/main' >evil/HEAD
+printf '#!/bin/sh\ntouch "$TOP/ran"\n' >evil/run; chmod +x evil/run
+printf '[core]\nrepositoryformatversion = 0\nfsmonitor = %s/evil/run\n' "$PWD" >evil/config
+echo ../evil >.git/commondir; cp evil/config .git/config.worktree
+mv .git .git-old; mv evil .git; echo "gitdir: evil" >.git; echo end
+"""
+
+
+def test_10_a_way_that_opens_later_is_closed_before_anyone_uses_git_there(stage: Stage) -> None:
+    held = guarded(str(stage.workspace), "own")
+    assert "end" in stage.run(AWAY, stage.walls)
     git = stage.workspace / ".git"
-    assert leads_away(str(stage.workspace), held) == [f"{git}/modules", f"{git}/commondir"]
+    assert disarm(held) == [f"{git}/commondir", f"{git}/config.worktree"]
+    stage.git("status")
+    assert not (stage.top / "ran").exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_10_a_repository_that_others_use_is_as_before(stage: Stage, there: bool) -> None:
+    """G3: of the owner's repository nothing changes, also where the attempt is killed; and where he has none yet, the
+    agent makes none for him."""
+    git = stage.workspace / ".git"
+    if not there:
+        subprocess.run(["rm", "-r", str(git)], check=True)
+    stage.whose = "shared"
+    before = {path: path.read_bytes() for path in git.rglob("*") if path.is_file()}
+    held = stage.scene().held
+    for script in (AWAY, HOOKS, "git init -q . ; git config core.fsmonitor /bin/true"):
+        stage.run(script, stage.walls, held=held)
+    assert {path: path.read_bytes() for path in git.rglob("*") if path.is_file()} == before
+    disarm(held)
+    assert git.exists() == there
+    if there:
+        stage.git("status")
+    assert not (stage.top / "ran").exists()
 
 
 def test_11_to_follow_a_link_out(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.sandbox import bwrap, places, probing, wrapping
+from spoold.agents.sandbox import bwrap, probing, wrapping
 from spoold.agents.sandbox.entering import entered
 from spoold.agents.sandbox.guarded import Guarded
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
@@ -85,7 +85,7 @@ def test_a_place_that_is_wrong_is_found(
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_repository_that_is_not_held_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "guarded", lambda workspace: Guarded())
+    monkeypatch.setattr(probing, "guarded", lambda workspace, whose: Guarded())
     assert set(probe(Sandbox("bwrap")).failed) == {"hooks", "settings"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox.guarded import Guarded, guarded, leads_away
+from spoold.agents.sandbox.guarded import Guarded, disarm, guarded
 from spoold.agents.sandbox.mailbox import MOST_BYTES, mailbox
 from spoold.agents.sandbox.places import places
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
@@ -62,18 +62,20 @@ def scene(top: Path, **more: object) -> Scene:
     """The scene of an agent in `top`."""
     for name in ("work", "home"):
         (top / name).mkdir(exist_ok=True)
-    return Scene(f"{top}/work", f"{top}/home", **more)  # type: ignore[arg-type]
+    held = guarded(f"{top}/work", "shared")
+    return Scene(f"{top}/work", f"{top}/home", held=held, empty=str(top), **more)  # type: ignore[arg-type]
 
 
 def test_a_place_below_another_comes_later(tmp_path: Path) -> None:
     (tmp_path / "work/deep/deeper").mkdir(parents=True)
     (tmp_path / "work/.claude").mkdir()
+    (tmp_path / "work/.git").mkdir()
     shown = (f"{tmp_path}/work/deep/deeper", f"{tmp_path}/work/deep")
     found = places(scene(tmp_path, shown=shown, fixed=(f"{tmp_path}/home/none",)), "")
-    assert [place.at.removeprefix(f"{tmp_path}/") for place in found][-3:] == [
-        *("work/deep", "work/deep/deeper", "work/.claude")
+    assert [place.at.removeprefix(f"{tmp_path}/") for place in found][-4:] == [
+        *("work/deep", "work/deep/deeper", "work/.git", "work/.claude")
     ]
-    assert [place.writable for place in found] == [True, True, False, False, False]
+    assert [place.writable for place in found] == [True, True, False, False, False, False]
 
 
 @pytest.mark.parametrize("path", ["relative", "/usr/../etc", "/etc/", "/not/there"])
@@ -93,18 +95,42 @@ def test_a_worktree_is_read_only_to_git(tmp_path: Path) -> None:
     own = tmp_path / "mirror/worktrees/a"
     own.mkdir(parents=True)
     (own / "commondir").write_text("../..\n")
+    (own / "gitdir").write_text(f"{tmp_path}/work/.git\n")
     (tmp_path / "work").mkdir()
     (tmp_path / "work/.git").write_text(f"gitdir: {own}\n")
-    held = guarded(f"{tmp_path}/work")
+    held = guarded(f"{tmp_path}/work", "shared")
     assert held == Guarded((), (f"{tmp_path}/work/.git",), (f"{tmp_path}/mirror", str(own)))
-    assert leads_away(f"{tmp_path}/work", held) == []
+    assert disarm(held) == []
 
 
-def test_a_repository_that_was_not_there_is_seen(tmp_path: Path) -> None:
-    held = guarded(str(tmp_path))
-    (tmp_path / ".git").mkdir()
-    assert held == Guarded()
-    assert leads_away(str(tmp_path), held) == [f"{tmp_path}/.git"]
+@pytest.mark.parametrize("said", ["gitdir: {}", "gitdir: {}/worktrees/a", "gitdir:", "x", "gitdir: {}/pipe"])
+def test_a_folder_is_not_shown_since_a_file_in_the_workspace_says_so(tmp_path: Path, said: str) -> None:
+    """G2: what a `.git` file names is shown only if it is a worktree's, and its repository names it, too."""
+    home = tmp_path / "home/of/somebody"
+    (home / "worktrees/a").mkdir(parents=True)
+    (home / "worktrees/a/gitdir").write_text(f"{tmp_path}/another/.git\n")
+    os.mkfifo(home / "pipe")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/.git").write_text(said.format(home))
+    assert guarded(f"{tmp_path}/work", "shared") == Guarded(fixed=(f"{tmp_path}/work/.git",))
+
+
+def test_a_repository_that_others_use_is_held_with_all_that_are_within(tmp_path: Path) -> None:
+    for name in (".git", "a/.git", "a/b/c/.git"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "a/b/.git").write_text("gitdir: ../.git/modules/b\n")
+    held = guarded(str(tmp_path), "shared")
+    assert set(held.fixed) == {f"{tmp_path}/{name}" for name in (".git", "a/.git", "a/b/.git", "a/b/c/.git")}
+    assert guarded(str(tmp_path), "none") == Guarded()
+
+
+def test_where_there_is_no_repository_its_place_is_taken_and_given_back(tmp_path: Path) -> None:
+    held = guarded(str(tmp_path), "shared")
+    assert held == Guarded(absent=(f"{tmp_path}/.git",))
+    (tmp_path / ".git").mkdir()  # as bubblewrap does, to show nothing there
+    assert disarm(held) == []
+    assert not (tmp_path / ".git").exists()
+    assert disarm(held) == []
 
 
 def test_the_boxes_of_a_task(tmp_path: Path) -> None:

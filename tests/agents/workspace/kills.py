@@ -5,17 +5,31 @@ python -m tests.agents.workspace.kills FOLDER KIND
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from spoold.agents.workspace import committing
 from spoold.agents.workspace.git import Done, Git
 from spoold.agents.workspace.workspace import collect
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 KILLED = 137
+
+
+def beside(program: str, request: Any, reads: tuple[str, ...], scratch: str) -> str:
+    """The program in the cage, in this process."""
+    with redirect_stdout(io.StringIO()) as said:
+        assert import_module(program).serve(json.dumps(asdict(request))) == 0
+    return said.getvalue()
 
 
 def killed_before(number: int, run: Callable[[], object]) -> bool:
@@ -24,7 +38,7 @@ def killed_before(number: int, run: Callable[[], object]) -> bool:
     if pid == 0:
         commands, real = 0, Git._once
 
-        def once(self: Git, words: tuple[str, ...], given: str, within_s: float) -> Done:
+        def once(self: Git, words: tuple[str, ...], given: str | int, within_s: float) -> Done:
             nonlocal commands
             commands += 1
             if commands == number:
@@ -32,6 +46,7 @@ def killed_before(number: int, run: Callable[[], object]) -> bool:
             return real(self, words, given, within_s)
 
         Git._once = once  # type: ignore[method-assign]
+        committing.caged = beside  # its commands count, too
         try:
             run()
         except BaseException:  # noqa: BLE001 - the parent reads it from stderr
@@ -67,7 +82,7 @@ def story(top: Path, kind: str, number: int) -> bool:
         write(tree, {"d.txt": "end\n"})
         assert made.save("second").ref == "refs/spool/edit/2"
     assert remote.read("refs/spool/edit/2", "d.txt") == "end\n"
-    judged = collect(made._places, keep_s=0)
+    judged = collect(made.places, keep_s=0)
     assert all(one.removed for one in judged), judged
     return killed
 

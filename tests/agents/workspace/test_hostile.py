@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from spoold.agents.sandbox import cage
+from spoold.agents.workspace import committing, saving
+from spoold.agents.workspace.remote import WorkspaceFailed
+from tests.agents.workspace.kills import beside
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 
@@ -145,34 +151,331 @@ def test_the_files_are_saved_whatever_became_of_its_git_directory(remote: Remote
     assert remote.files(saved.ref) == ["a.txt", "b.txt"]
 
 
-def test_a_repository_within_is_left_out_and_said(remote: Remote, tmp_path: Path) -> None:
+def commit(folder: Path, files: Mapping[str, str], branch: str = "") -> str:
+    """Commit files in a repository of an agent's; returns the commit."""
+    if branch:
+        git("checkout", "-q", "-b", branch, cwd=folder)
+    write(folder, files)
+    git("add", "-A", cwd=folder)
+    git("commit", "-q", "-m", "mine", cwd=folder)
+    return git("rev-parse", "HEAD", cwd=folder)
+
+
+def given(folder: Path, text: str, *words: str) -> str:
+    """Run git with an input; returns what it printed."""
+    done = subprocess.run(["git", *words], cwd=folder, input=text.encode(), stdout=subprocess.PIPE, check=True)
+    return done.stdout.decode().strip()
+
+
+def within(tree: Path, name: str) -> Path:
+    """A repository that an agent made within its workspace."""
+    (tree / name).mkdir(parents=True)
+    git("init", "-q", "-b", "main", cwd=tree / name)
+    return tree / name
+
+
+def holds(remote: Remote, ref: str, commit: str) -> bool:
+    """Whether the remote has a commit below a reference."""
+    return git("merge-base", "--is-ancestor", commit, ref, cwd=remote.path, check=False) == "" and bool(
+        git("rev-list", "--count", f"{ref}..{commit}", cwd=remote.path) == "0"
+    )
+
+
+def test_the_files_of_a_repository_within_are_files_of_the_work(remote: Remote, tmp_path: Path) -> None:
+    """G7: what creates a project often makes a repository of it."""
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
-        for name in ("inner", "deep/er [x]", "ignored"):
-            (tree / name).mkdir(parents=True)
-            git("init", "-q", cwd=tree / name)
-            write(tree / name, {"x.txt": "x\n"})
-        write(tree, {"b.txt": "two\n", ".gitignore": "ignored\n"})
+        for name in ("inner", "deep/er [x]", "ignored", "inner/more"):
+            write(within(tree, name), {"x.txt": "x\n", "y.log": "noise"})
+        write(tree, {"b.txt": "two\n", ".gitignore": "/ignored\n*.log\n", "inner/.gitignore": "z.txt\n"})
+        write(tree, {"inner/z.txt": "ignored there"})
         saved = made.save("saved")
-    assert remote.files(saved.ref) == [".gitignore", "a.txt", "b.txt"]
-    assert sorted(saved.left_out) == [
-        "deep/er [x]: it is a git repository of its own",
-        "inner: it is a git repository of its own",
-    ]
+        made.save("again")
+        (tree / "inner/x.txt").unlink()
+        again = made.save("removed")
+    files = [".gitignore", "a.txt", "b.txt", "deep/er [x]/x.txt", "inner/.gitignore", "inner/more/x.txt"]
+    assert remote.files(saved.commit) == sorted([*files, "inner/x.txt"])
+    assert remote.files(again.ref) == files
+    assert (saved.left_out, saved.more, saved.amiss) == ((), "", ())
 
 
-def test_commits_on_another_branch_are_said(remote: Remote, tmp_path: Path) -> None:
+def test_the_history_of_a_repository_within_comes_to_the_remote_beside_the_work(
+    remote: Remote, tmp_path: Path
+) -> None:
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
-        git("checkout", "-q", "-b", "side", cwd=tree)
-        write(tree, {"side.txt": "x\n"})
-        git("add", "-A", cwd=tree)
-        git("commit", "-q", "-m", "side", cwd=tree)
+        inner = within(tree, "inner")
+        first = commit(inner, {"x.txt": "x\n"})
+        saved = made.save("saved")
+        assert (saved.left_out, saved.amiss) == ((), ()), "all its files are in the work"
+        side = commit(inner, {"y.txt": "y\n"}, "side")
+        git("checkout", "-q", "main", cwd=inner)
+        again = made.save("again")
+        assert made.save("once more").amiss == again.amiss
+    assert saved.as_output()["more"] == again.more == "refs/spool/edit/1.more"
+    assert holds(remote, again.more, first)
+    assert holds(remote, again.more, side)
+    assert again.beside == (
+        f"inner: commits of a repository within: {first[:12]}, below {again.more}",
+        f"inner: refs/heads/side of a repository within: {side[:12]}, below {again.more}",
+    )
+    assert again.amiss == (f"{again.beside[1]}, which is not in the work",)
+    with workspace(remote, tmp_path / "other", attempt=2) as made:
+        made.open()
+        assert made.resumed == "refs/spool/edit/1", "what lies beside is not taken for the work"
+
+
+def test_a_clone_of_another_repository_has_no_history_of_the_agent(remote: Remote, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    library = Remote(tmp_path / "other", {"lib.txt": "lib\n"})
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("clone", "-q", str(library.path), "lib", cwd=tree)
+        saved = made.save("saved")
+    assert (remote.files(saved.ref), saved.more) == (["a.txt", "lib/lib.txt"], "")
+
+
+def test_a_repository_within_that_cannot_be_read_is_said(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        inner = within(tree, "inner")
+        commit(inner, {"x.txt": "x\n"})
+        (inner / ".git/objects/info/alternates").write_text("/elsewhere\n")
+        torn = within(tree, "torn")
+        commit(torn, {"x.txt": "y\n"})
+        for path in (torn / ".git/objects").glob("??/*"):
+            path.chmod(0o644)
+            path.write_bytes(b"")
+        write(tree, {"file/.git": "gitdir: /home\n", "file/x.txt": "x\n", "empty/.git": "", "empty/x.txt": "x\n"})
+        saved = made.save("saved")
+    assert sorted(line.partition(":")[0] for line in saved.left_out) == ["empty", "file", "inner", "torn"]
+    assert saved.amiss == saved.left_out
+    files = ["a.txt", "empty/x.txt", "file/x.txt", "inner/x.txt", "torn/x.txt"]
+    assert remote.files(saved.ref) == files
+
+
+def test_more_history_than_a_bound_is_not_pushed(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "WITHIN_MAX", 10)
+    monkeypatch.setattr(committing, "caged", beside)
+    with workspace(remote, tmp_path / "host") as made:
+        commit(within(Path(made.open()), "inner"), {"x.txt": "x\n"})
+        saved = made.save("saved")
+    assert saved.left_out == ("inner: the commits of the repository there: they have more than 0 MiB",)
+    assert saved.more == ""
+
+
+def test_commits_on_another_branch_and_in_the_stash_are_beside_the_work(remote: Remote, tmp_path: Path) -> None:
+    """G17."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        side = commit(tree, {"side.txt": "x\n"}, "side")
         git("checkout", "-q", "spool/edit/1", cwd=tree)
+        for text in ("first", "second"):
+            write(tree, {"a.txt": text})
+            git("stash", "-q", cwd=tree)
+        stash = [git("rev-parse", f"stash@{{{number}}}", cwd=tree) for number in (0, 1)]
+        git("branch", "same", cwd=tree)
         write(tree, {"b.txt": "two\n"})
         saved = made.save("saved")
-    assert saved.left_out == ("refs/heads/side: 1 of its commits are in no other place",)
-    assert saved.as_output()["left_out"]
+    assert saved.beside == (
+        f"the branch side: {side[:12]}, below refs/spool/edit/1.more",
+        f"stash@{{0}}: {stash[0][:12]}, below refs/spool/edit/1.more",
+        f"stash@{{1}}: {stash[1][:12]}, below refs/spool/edit/1.more",
+    )
+    assert saved.amiss == tuple(f"{line}, which is not in the work" for line in saved.beside)
+    assert all(holds(remote, saved.more, one) for one in (side, *stash))
+    assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+
+
+def test_a_branch_whose_changes_are_in_the_work_is_not_amiss(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        commit(tree, {"c.txt": "x\n"}, "before-rebase")
+        git("checkout", "-q", "spool/edit/1", cwd=tree)
+        git("cherry-pick", "before-rebase", cwd=tree)
+        git("commit", "-q", "--amend", "-m", "another message", cwd=tree)
+        saved = made.save("saved")
+    assert (len(saved.beside), saved.amiss) == (1, ())
+
+
+def test_work_that_is_only_beside_is_pushed_without_any_other(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        commit(tree, {"side.txt": "x\n"}, "side")
+        git("checkout", "-q", "spool/edit/1", cwd=tree)
+        saved = made.save("saved")
+    assert list(remote.refs()) == ["refs/spool/edit/1.more"]
+    assert (saved.no_change, len(saved.amiss)) == (True, 1)
+
+
+def test_branches_that_are_torn_or_too_many_are_said(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "TIPS_MAX", 1)
+    monkeypatch.setattr(committing, "caged", beside)
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        for name in ("one", "two"):
+            commit(tree, {f"{name}.txt": name}, name)
+        git("checkout", "-q", "spool/edit/1", cwd=tree)
+        saved = made.save("many")
+        assert saved.left_out == ("refs/heads/two: more branches than 1 with commits of their own",)
+        blob = git("rev-parse", "one:one.txt", cwd=tree)
+        (tree / ".git/objects" / blob[:2] / blob[2:]).unlink()
+        saved = made.save("torn")
+    assert saved.left_out[0].startswith("commits of other branches: they are not whole: ")
+
+
+def test_its_own_commits_are_left_out_where_they_are_torn(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        commit(tree, {"b.txt": "first\n"})
+        blob = git("rev-parse", "HEAD:b.txt", cwd=tree)
+        write(tree, {"b.txt": "second\n"})
+        (tree / ".git/objects" / blob[:2] / blob[2:]).unlink()
+        commit(tree, {"c.txt": "x\n"})
+        saved = made.save("saved")
+    assert saved.left_out[0].startswith("its own commits: ")
+    assert remote.files(saved.ref) == ["a.txt", "b.txt", "c.txt"]
+    assert git("rev-list", "--count", f"{remote.first}..{saved.ref}", cwd=remote.path) == "1"
+
+
+def test_commits_that_no_repository_should_take_are_left_out(remote: Remote, tmp_path: Path) -> None:
+    """A tree with `.git` in it would write into the repository of whoever checks it out."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        blob = git("hash-object", "-w", "a.txt", cwd=tree)
+        inner = given(tree, f"100644 blob {blob}\tconfig\n", "mktree")
+        top = given(tree, f"040000 tree {inner}\t.git\n", "mktree")
+        evil = git("commit-tree", top, "-p", "HEAD", "-m", "evil", cwd=tree)
+        head = git("commit-tree", "HEAD^{tree}", "-p", evil, "-m", "on top of it", cwd=tree)
+        (tree / ".git/HEAD").write_text(f"{head}\n")
+        write(tree, {"b.txt": "two\n"})
+        saved = made.save("saved")
+    assert "hasDotgit" in saved.left_out[0]
+    assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("name", [".gitattributes", "deep/.gitignore"])
+def test_a_pipe_in_the_place_of_what_git_reads_holds_nothing_up(remote: Remote, tmp_path: Path, name: str) -> None:
+    """G4."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n", "deep/c.txt": "x\n"})
+        os.mkfifo(tree / name)
+        saved = made.save("saved")
+    assert saved.left_out == (f"{name}: it is no file, and git would have waited there; it was removed",)
+    assert remote.files(saved.ref) == ["a.txt", "b.txt", "deep/c.txt"]
+
+
+def test_one_that_makes_pipes_faster_than_they_are_removed_is_said(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "_unblocked", lambda tree, paths: [f"{path}: again" for path in paths])
+    with workspace(remote, tmp_path / "host") as made:
+        os.mkfifo(Path(made.open()) / ".gitignore")
+        with pytest.raises(WorkspaceFailed, match=r"something goes on writing in it: .*\.gitignore: again"):
+            made.save("saved")
+
+
+@pytest.mark.parametrize("name", ["refs/heads", "refs", "logs", "objects/pack/x.pack", "packed-refs"])
+def test_a_link_in_its_git_directory_leads_nowhere(remote: Remote, tmp_path: Path, name: str) -> None:
+    """G4: `ln -s / .git/refs/heads` made the host read all its files."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        path = tree / ".git" / name
+        path.parent.mkdir(exist_ok=True)
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to("/")
+        saved = made.save("saved")
+    assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("walls", [True, False])
+def test_no_filter_of_this_machine_runs_on_what_an_agent_wrote(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walls: bool
+) -> None:
+    """G5, G35: git-lfs is a filter of the system, and a user's own settings are no part of the work."""
+    if not walls:
+        monkeypatch.setattr(cage, "_walls", lambda: None)
+    mark, settings = tmp_path / "ran", tmp_path / "settings"
+    settings.write_text(
+        f'[filter "lfs"]\n clean = touch {mark}; cat\n smudge = touch {mark}; cat\n required = true\n'
+        f"[core]\n excludesFile = {tmp_path}/excludes\n autocrlf = true\n attributesFile = {tmp_path}/attributes\n"
+    )
+    (tmp_path / "excludes").write_text("*.txt\n")
+    (tmp_path / "attributes").write_text("* filter=lfs\n")
+    for name in ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"):
+        monkeypatch.setenv(name, str(settings))
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        (tree / "b.txt").write_bytes(b"two\r\n")
+        write(tree, {".gitattributes": "*.bin filter=lfs\n", "c.bin": "big\n"})
+        saved = made.save("saved")
+    for kind in ("clone", "worktree"):
+        with workspace(remote, tmp_path / "other", attempt=2, kind=kind, task=f"t{kind}", base=saved.ref) as made:
+            assert (Path(made.open()) / "c.bin").read_text() == "big\n"
+    assert not mark.exists()
+    assert remote.files(saved.ref) == [".gitattributes", "a.txt", "b.txt", "c.bin"]
+    blob = subprocess.run(
+        ["git", "cat-file", "blob", f"{saved.ref}:b.txt"], cwd=remote.path, stdout=subprocess.PIPE, check=True
+    )
+    assert blob.stdout == b"two\r\n"
+
+
+def test_what_a_killed_save_left_holds_no_other_up(remote: Remote, tmp_path: Path) -> None:
+    """G9."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        folder = tree.parent
+        for name in ("saving/work.git/index.lock", "saving/out/pack-x.pack", "keep.git/refs/heads/saved.lock"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+        (folder / "keep.git/objects/pack").mkdir(exist_ok=True)
+        (folder / "keep.git/objects/pack/tmp_pack_x").touch()
+        (folder / "saving/work.git/index").write_bytes(b"torn")
+        saved = made.save("saved")
+        assert not (folder / "keep.git/objects/pack/tmp_pack_x").exists()
+    assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("said", ["", "{}", "[]", '{"commit": "../../etc"}', "pipe", "link", "none"])
+def test_what_the_program_in_the_cage_leaves_is_data_of_a_stranger(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    def run(program: str, request: saving.Request, reads: tuple[str, ...], scratch: str) -> str:
+        out = Path(scratch, "out")
+        out.mkdir(exist_ok=True)
+        (out / "made.json").unlink(missing_ok=True)
+        if said == "pipe":
+            os.mkfifo(out / "made.json")
+        elif said == "link":
+            (out / "made.json").symlink_to(remote.path / "config")
+        elif said != "none":
+            (out / "made.json").write_text(said)
+        return ""
+
+    monkeypatch.setattr(committing, "caged", run)
+    with workspace(remote, tmp_path / "host") as made:
+        write(made.open(), {"b.txt": "two\n"})
+        with pytest.raises((WorkspaceFailed, OSError)):
+            made.save("saved")
+    assert remote.refs() == {}
+
+
+def test_a_workspace_whose_folder_is_a_link_now_is_not_read(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        tree.rename(tmp_path / "was")
+        tree.symlink_to("/etc")
+        with pytest.raises(OSError, match="is no folder any more"):
+            made.save("saved")
+    assert remote.refs() == {}
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_saved(remote: Remote, tmp_path: Path) -> None:

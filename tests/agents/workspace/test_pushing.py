@@ -9,7 +9,7 @@ import pytest
 
 from spoold.agents.merge.candidate import Candidate
 from spoold.agents.workspace import pushing
-from spoold.agents.workspace.mirror import WorkspaceFailed
+from spoold.agents.workspace.remote import WorkspaceFailed
 from tests.agents.merge.lanes import land, work
 from tests.agents.workspace.repos import Remote, git, pushed, write
 

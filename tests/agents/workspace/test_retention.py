@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import retention
-from spoold.agents.workspace.mirror import WorkspaceFailed
+from spoold.agents.workspace import committing, retention
 from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.remote import WorkspaceFailed
 from spoold.agents.workspace.retention import Judged
 from spoold.agents.workspace.showing import find, list_workspaces
 from spoold.agents.workspace.workspace import collect
@@ -93,11 +93,51 @@ def test_what_the_remote_has_lost_is_pushed_again_unless_it_landed(remote: Remot
 def test_the_only_copy_of_something_stays_until_a_person_removes_it(remote: Remote, host: Path) -> None:
     with workspace(remote, host) as made:
         tree = Path(made.open())
-        (tree / "inner").mkdir()
-        git("init", "-q", cwd=tree / "inner")
-        write(tree, {"inner/x.txt": "x\n", "b.txt": "two\n"})
+        write(tree, {"inner/.git": "gitdir: /elsewhere", "inner/x.txt": "x\n", "b.txt": "two\n"})
         made.save("saved")
-    assert told(host) == {"edit": (False, "the only copy: inner: it is a git repository of its own")}
+    why = "the commits of the repository there, which cannot be read"
+    assert told(host) == {"edit": (False, f"the only copy: inner: {why}")}
+
+
+def test_what_lies_beside_the_work_is_pushed_again_too(remote: Remote, host: Path) -> None:
+    with workspace(remote, host) as made:
+        tree = Path(made.open())
+        git("checkout", "-q", "-b", "side", cwd=tree)
+        write(tree, {"b.txt": "two\n"})
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "side", cwd=tree)
+        git("checkout", "-q", "spool/edit/1", cwd=tree)
+        more = made.save("saved").more
+    commit = remote.commit(more)
+    git("update-ref", "-d", more, cwd=remote.path)
+    assert told(host) == {"edit": (True, "nothing was made there")}
+    assert remote.refs() == {more: commit}
+
+
+def test_what_came_into_it_after_the_last_save_is_no_more_removed_than_seen(remote: Remote, host: Path) -> None:
+    """G7: an independent look at every byte, before it is gone."""
+    with workspace(remote, host) as made:
+        tree = Path(made.open())
+        write(tree, {".gitattributes": "*.crlf text eol=crlf\n", ".gitignore": "*.log\n", "noise.log": "x"})
+        (tree / "a.crlf").write_bytes(b"one\r\ntwo\r\n")
+        (tree / "link").symlink_to("a.txt")
+        (tree / "line\nbreak").write_text("x")
+        os.mkfifo(tree / "pipe")
+        made.save("saved")
+    late = tree / "late.txt"
+    late.write_text("late\n")
+    ((removed, why),) = told(host).values()
+    assert (removed, why) == (False, "the only copy: late.txt and what it holds is in no commit of the remote")
+    assert judged(host)[0].unsaved
+    late.write_text("one\n")  # as a.txt has it
+    assert told(host) == {"edit": (True, "refs/spool/edit/1")}
+
+
+def test_a_look_that_fails_removes_nothing(remote: Remote, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pushed(remote, host, "edit", {"b.txt": "two\n"})
+    monkeypatch.setattr(committing, "caged", lambda *about: "5")
+    ((removed, why),) = told(host).values()
+    assert (removed, "failed" in why) == (False, True)
 
 
 def test_half_made_ones_and_those_without_a_change_go(remote: Remote, host: Path) -> None:

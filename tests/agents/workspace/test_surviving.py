@@ -9,7 +9,7 @@ import pytest
 
 from spoold.agents.workspace import surviving
 from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.mirror import WorkspaceFailed
+from spoold.agents.workspace.remote import WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed
 
 

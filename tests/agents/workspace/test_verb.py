@@ -32,7 +32,6 @@ def test_ls_shows_each_with_its_state(remote: Remote, tmp_path: Path) -> None:
     assert spool(host, "ls") == (0, f"no workspaces in {host}\n", "")
     pushed(remote, host, "edit", {"b.txt": "x\n"})
     pushed(remote, host, "nothing", {})
-    (host / "work" / "half.1").mkdir()
     with workspace(remote, host, "busy") as made:
         made.open()
         code, out, _ = spool(host, "ls", "--json")

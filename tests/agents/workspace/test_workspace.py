@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace.mirror import WorkspaceFailed
+from spoold.agents.workspace.remote import WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
 KINDS = ("clone", "worktree")
@@ -154,16 +154,6 @@ def test_a_name_of_any_bytes_is_saved_and_told_as_text(remote: Remote, tmp_path:
         saved = made.save("bytes")
     assert saved.changed_files == ("caf\\udce9 \n.txt",)
     assert "caf" in str(remote.files(saved.ref))
-
-
-def test_setup_runs_in_it_and_its_failure_says_what_it_said(remote: Remote, tmp_path: Path) -> None:
-    with workspace(remote, tmp_path / "host", setup=["echo made > made.log", "test -e made.log"]) as made:
-        assert (Path(made.open()) / "made.log").exists()
-    with (
-        workspace(remote, tmp_path / "host", task="bad", setup="echo why not; exit 3") as made,
-        pytest.raises(WorkspaceFailed, match=r"`echo why not; exit 3` ended with 3: why not"),
-    ):
-        made.open()
 
 
 def test_without_a_repository_it_is_an_empty_folder(remote: Remote, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs a line for the shell in a workspace, where no sandbox does.
+"""Runs a line for the shell in a checkout, where no sandbox does.
 
 Law: a line gets no standard input. Its output is this process's, with its end besides for an error. When it has
 ended, or its time is over, all that it started and that has not left its session ends, too.

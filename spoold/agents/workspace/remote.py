@@ -1,0 +1,64 @@
+"""A remote is a share, too: what git says of it, told apart by whose fault it is.
+
+    away       it cannot be reached now: the same may go well later, and costs nobody an attempt
+    refused    a rule of its own forbids this push: no other try will go otherwise
+    else       this machine may not, or the address is wrong: another machine may do better
+
+Law: pure. Only words that name a connection, or a server that is not well, count as away: a wrong address must not be
+tried for ever.
+"""
+
+from __future__ import annotations
+
+import re
+
+from spoold.agents.workspace.git import GitFailed
+from spoold.protocol.errors import SpoolError
+
+TOO_LONG = 124
+_AWAY = re.compile(
+    r"could not resolve (host|proxy)|name resolution|connection (refused|timed out|reset|closed|aborted)|"
+    r"network is (unreachable|down)|no route to host|host is (down|unreachable)|operation timed out|"
+    r"failed to connect|couldn't connect|unable to connect|empty reply|early eof|unexpected disconnect|"
+    r"remote end hung up|broken pipe|returned error: (5\d\d|429|408)|rpc failed|ssl_error|gnutls_handshake|"
+    r"kex_exchange_identification|stale file handle|input/output error|endpoint is not connected|"
+    r"resource temporarily unavailable|no space left|disk quota exceeded|too many connections",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"\[remote rejected\]|hook declined|protected branch|not allowed to push|non-fast-forward updates|"
+    r"push declined|cannot lock ref.*exists|returned error: 403|exceeds .*file size limit|remote: error: GH\d+",
+    re.IGNORECASE,
+)
+
+
+class WorkspaceFailed(SpoolError):
+    """A workspace cannot be made or saved: what is wrong, and the fix."""
+
+
+class RemoteAway(WorkspaceFailed):
+    """The remote cannot be reached now; the same may go well later."""
+
+
+class RemoteRefused(WorkspaceFailed):
+    """A rule of the remote forbids it; the words are the server's own."""
+
+
+def failure(failed: GitFailed, text: str, *, known: bool = False) -> WorkspaceFailed:
+    """Return the error that a command which reaches a remote means, with these words. known: whether this address has
+    answered before: then a repository that is not there is one that is away."""
+    if failed.code == TOO_LONG or _AWAY.search(failed.errors):
+        return RemoteAway(text)
+    if failed.words[:1] == ("push",) and _REFUSED.search(failed.errors):
+        return RemoteRefused(text)
+    if known and "does not appear to be a git repository" in failed.errors:
+        return RemoteAway(text)
+    return WorkspaceFailed(text)
+
+
+def said(failed: GitFailed) -> str:
+    """Return what git said of a failure, as one sentence."""
+    lines = [line.strip() for line in failed.errors.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
+    text = " ".join(told)[-600:] or f"git ended with {failed.code}"
+    return text if text.endswith(".") else f"{text}."

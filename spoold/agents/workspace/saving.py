@@ -1,0 +1,421 @@
+"""The program that reads a workspace and packs what is in it: nothing else of ours opens what an agent wrote there.
+
+    python -P -m spoold.agents.workspace.saving
+
+A Request comes on stdin. Into the folder `scratch`, which is its own and stays from one save to the next, it writes
+out/pack-HASH.pack, with all objects that the remote does not have, and out/made.json, see Made.
+
+What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. Beside it lies
+what the agent committed elsewhere: on other branches, in the stash, in repositories within. All of that is in the
+pack, too, below one commit, so that it is on the remote, and none of it is in the work. A repository within whose
+path the work has as a submodule stays one. The files of any other one are files of the work, as they lie there: what
+creates a project often makes a repository of it, and nobody means that its files are to be left out.
+
+Law: it runs in a cage. No setting, hook, filter or reference of the agent's decides what runs. What cannot be read is
+named. It is killed at any point, and the next one begins anew.
+
+Touches: files, processes, the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import stat
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+
+from spoold.agents.workspace.commits import Commits, git_of
+from spoold.agents.workspace.git import Git, GitFailed, address, commit_of, is_ancestor, quoted
+from spoold.protocol.errors import legible
+from spoold.system.walking import walk
+
+# Memory (bytes) of git and of this program, each; a larger file than this is packed as it is read.
+MEMORY, BIG_FILE = 6 << 30, "64m"
+TOLD_MAX, TIPS_MAX = 20, 2000
+# History of a repository within that is larger (bytes) is named, and does not come to the remote.
+WITHIN_MAX = 256 << 20
+# Git reads these itself, and waits for ever where one is a pipe.
+READ_BY_GIT = (".gitattributes", ".gitignore")
+_NOT_READ = ("error:", "fatal:", "warning: could not open", "warning: unable to access")
+# Below these names lies also what was fetched from others.
+_FETCHED = ("refs/remotes/", "refs/tags/")
+_SETTINGS = f"""[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tbigFileThreshold = {BIG_FILE}
+\tlooseCompression = 1
+\tpackedGitWindowSize = 32m
+\tpackedGitLimit = 512m
+[pack]
+\tthreads = 2
+\twindowMemory = 64m
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be saved. tree: the files; own, shared, borrows: the git directory, as of `Commits`; scratch: a
+    folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
+    began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
+    agent's own count; branch: the only reference that is the agent's own, '' where all of them are."""
+
+    tree: str
+    own: str
+    shared: str
+    borrows: str
+    scratch: str
+    objects: str
+    start: str
+    base: str
+    last: str
+    known: list[str]
+    author: str
+    message: str
+    owns: bool
+    branch: str
+
+
+@dataclass(slots=True)
+class Made:
+    """What was saved. commit: the work; more: the commit above all that lies beside it, '' for none; beside: each
+    commit that does, and what it is; amiss: those of them whose changes are in no commit of the work; left_out: what
+    is in neither; links: submodules that the work names otherwise than the base, path → commit; blocking: paths at
+    which git would wait for ever: then nothing was saved."""
+
+    commit: str = ""
+    more: str = ""
+    beside: dict[str, str] = field(default_factory=dict)
+    amiss: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    blocking: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tip:
+    """A commit that is not in the work. what: where it was, for people; amiss: whether it should have been; None:
+    where its changes are in no commit of the work."""
+
+    what: str
+    commit: str
+    amiss: bool | None = None
+
+
+def main() -> int:
+    """Save what stdin says, in bounds; returns the exit code."""
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most, most))
+    return serve(sys.stdin.read())
+
+
+def serve(text: str) -> int:
+    """Save what a request says; returns the exit code."""
+    request = Request(**json.loads(text))
+    out = os.path.join(request.scratch, "out")
+    os.makedirs(out, exist_ok=True)
+    for name in os.listdir(out):
+        os.unlink(os.path.join(out, name))
+    try:
+        made = Saver(request).save(os.path.join(out, "pack"))
+    except GitFailed as failed:
+        sys.stderr.write(f"{failed}\n")
+        return 1
+    with open(os.path.join(out, "made.json"), "w", encoding="ascii") as file:
+        json.dump(asdict(made), file)
+    return 0
+
+
+class Saver:
+    """One save."""
+
+    def __init__(self, request: Request) -> None:
+        self._said = request
+        self._made = Made()
+        self._tips: list[_Tip] = []
+        self._within = dict[str, Commits]()
+        self._git = _scratch(request.scratch)
+
+    def save(self, pack: str) -> Made:
+        """Save it all, into a pack of this name. Errors: GitFailed."""
+        said, made = self._said, self._made
+        made.blocking, paths = _looked_over(said.tree)
+        if made.blocking:
+            return made
+        found = Commits(said.own, said.shared, said.borrows)
+        if not (said.owns and found.trusted()):
+            found = Commits("", "")
+        self._open_within(paths)
+        self._borrow([said.objects, *(one.objects for one in (found, *self._within.values()) if one.shared)])
+        made.commit = self._work(found)
+        for path, one in self._within.items():
+            self._beside(path, one)
+        self._elsewhere(found)
+        self._carry()
+        changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
+        made.links = _changed_links(changed)
+        wanted = [one for one in (made.commit, made.more) if one]
+        lines = "\n".join([*wanted, "--not", *said.known, said.start])
+        self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
+        made.left_out = _told(made.left_out)
+        return made
+
+    def _work(self, found: Commits) -> str:
+        """Return the commit of all files, on top of the agent's own. Errors: GitFailed."""
+        git, said = self._git, self._said
+        if not found.shared:
+            self._made.left_out.append("its own commits: its .git is not as it was made; its files are saved")
+        head = commit_of(git, [one for one in (found.head(), said.start) if one]) or said.start
+        if said.last and commit_of(git, [said.last]) and is_ancestor(git, head, said.last):
+            head = said.last  # the agent has not committed since the last save: this one goes on top of it
+        index = os.path.join(git.directory, "index")
+        working = git.with_tree(said.tree, index).by(said.author)
+        tree = self._files(working, head)
+        merged = [one for one in found.merging() if one != head and commit_of(git, [one])]
+        if not merged and tree == _tree_of(git, head):
+            return head
+        parents = [word for one in (head, *merged) for word in ("-p", one)]
+        return working("commit-tree", tree, *parents, "-F", "-", given=said.message).out.strip()
+
+    def _files(self, git: Git, head: str, above: str = "") -> str:
+        """Return the tree of all files that are not ignored. above: the way to them from the top, with its `/`.
+
+        Errors: GitFailed.
+        """
+        try:
+            git("read-tree", "-m", head)
+        except GitFailed:
+            git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
+        links = _links(git("ls-files", "--stage", "-z").names)
+        inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
+        done = git.ask("add", "--all", "--ignore-errors", "--", ":(top)", *map(_but, inner))
+        unread = [line for line in done.errors.splitlines() if line.startswith(_NOT_READ)]
+        if done.code not in (0, 1) or (done.code and not unread):
+            raise GitFailed(("add", "--all"), done.code, done.errors)
+        self._made.left_out += [f"{above}: {line}" if above else line for line in unread]
+        for path in inner:
+            if path in links:
+                self._link(git, path, self._within[above + path])
+            elif not any(path.startswith(f"{link}/") for link in links):
+                self._add_below(git, path)
+        return git("write-tree").out.strip()
+
+    def _link(self, git: Git, path: str, inner: Commits) -> None:
+        """Note the commit that is checked out in a submodule, as git does. Errors: GitFailed."""
+        head = inner.head() if inner.shared else None
+        if head and commit_of(self._git, [head]):
+            git("update-index", "-z", "--index-info", given=f"160000 {head}\t{path}\0")
+
+    def _add_below(self, git: Git, path: str) -> None:
+        """Add the files of a repository within as files. Errors: GitFailed."""
+        index = os.path.join(git.directory, "index-within")
+        with suppress(FileNotFoundError):
+            os.unlink(index)
+        there = self._git.with_tree(os.path.join(git.tree, path), index)
+        listed = there("ls-files", "-z", "--others", "--exclude-standard").names
+        names = {f"{path}/{name}" for name in listed if not name.endswith("/")}
+        names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
+        known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
+        names -= set(known.names)
+        done = git.ask("update-index", "-z", "--add", "--remove", "--stdin", given="\0".join(sorted(names)))
+        if done.code:
+            self._made.left_out.append(f"{path}: {' '.join(done.errors.split())[-300:]}")
+
+    def _open_within(self, paths: Sequence[str]) -> None:
+        """Look which repositories within are not ignored, and which of them can be read."""
+        said = self._said
+        git = self._git.with_tree(said.tree, os.path.join(self._git.directory, "index-none"))
+        ignored = git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names if paths else []
+        for path in paths:
+            if path in ignored:
+                continue
+            own = git_of(said.tree, path)
+            one = Commits(own, own)
+            self._within[path] = one if own and one.trusted() else Commits("", "")
+            if not self._within[path].shared:
+                self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
+
+    def _beside(self, path: str, one: Commits) -> None:
+        """Note what a repository within has that its own remotes do not have. Errors: GitFailed."""
+        git, head = self._git, one.head()
+        if not one.shared:
+            return
+        start = commit_of(git, [head] if head else [])
+        tips = {"HEAD": start, **{name: commit for name, commit in one.references().items() if commit != start}}
+        if path in _links(git("ls-tree", "-r", "-z", self._made.commit).names):
+            tips["files"] = self._submodule_files(path, start)
+        known = [commit for commit in one.below("refs/remotes/").values() if commit_of(git, [commit])]
+        lines = _range(filter(None, tips.values()), [*known, self._made.commit])
+        new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
+        if new.code or int(new.out or 0) > WITHIN_MAX:
+            why = "they are not whole" if new.code else f"they have more than {WITHIN_MAX >> 20} MiB"
+            self._made.left_out.append(f"{path}: the commits of the repository there: {why}")
+            return
+        own = set(git("rev-list", "--stdin", given=lines).out.split())
+        for name, commit in tips.items():
+            if commit in own:
+                self._tips.append(self._tip_within(path, name, commit))
+
+    def _tip_within(self, path: str, name: str, commit: str) -> _Tip:
+        """Return a commit of a repository within, as it is told."""
+        submodule = path in self._made.links or name == "files"
+        if name == "files":
+            return _Tip(f"{path}: changed files of a submodule", commit, amiss=True)
+        if name == "HEAD":
+            return _Tip(
+                f"{path}: commits of a {'submodule' if submodule else 'repository within'}", commit, submodule
+            )
+        return _Tip(f"{path}: {name} of a repository within", commit)
+
+    def _submodule_files(self, path: str, head: str | None) -> str:
+        """Return a commit of the files of a submodule; its own where none differs. Errors: GitFailed."""
+        git, said = self._git, self._said
+        if head is None:
+            return ""
+        inner = git.with_tree(os.path.join(said.tree, path), os.path.join(git.directory, "index-within"))
+        with suppress(FileNotFoundError):
+            os.unlink(inner.index)
+        tree = self._files(inner.by(said.author), head, f"{path}/")
+        if tree == _tree_of(git, head):
+            return head
+        dated = _dated(inner.by(said.author), head)
+        return dated("commit-tree", tree, "-p", head, "-m", said.message).out.strip()
+
+    def _elsewhere(self, found: Commits) -> None:
+        """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
+        git, only = self._git, self._said.branch
+        tips = found.references() if found.shared else {}
+        tips = {name: one for name, one in tips.items() if only in ("", name)}
+        if not tips:
+            return
+        names = "".join(f"{one}^{{commit}}\n" for one in dict.fromkeys(tips.values()))
+        rows = git("cat-file", "--batch-check=%(objectname)", given=names).lines
+        there = {row for row in rows if " " not in row}
+        lines = _range(there, [*self._said.known, self._said.start, self._made.commit])
+        done = git.ask("rev-list", "--objects", "--stdin", given=lines)
+        if done.code:
+            self._made.left_out.append(f"commits of other branches: they are not whole: {done.errors.strip()[-200:]}")
+            return
+        new = {row.partition(" ")[0] for row in done.lines}
+        for name, commit in tips.items():
+            if commit not in new or (name.startswith(_FETCHED) and not self._is_own(commit)):
+                continue
+            if len(self._tips) < TIPS_MAX:
+                branch = name.removeprefix("refs/heads/")
+                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit))
+            else:
+                self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
+
+    def _is_own(self, commit: str) -> bool:
+        """Whether the agent made a commit, and not somebody from whom it was fetched. Errors: GitFailed."""
+        return self._git("show", "--no-patch", "--format=%ce", commit).out.strip() == address(self._said.author)
+
+    def _carry(self) -> None:
+        """Make the one commit above all that lies beside the work. Errors: GitFailed."""
+        git, made = self._git, self._made
+        commits = dict.fromkeys(tip.commit for tip in self._tips)
+        if not commits:
+            return
+        said = [f"{tip.commit} {legible(tip.what)}" for tip in self._tips]
+        parents = [word for one in commits for word in ("-p", one)]
+        empty = git("hash-object", "-t", "tree", "-w", "--stdin").out.strip()
+        text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
+        dated = _dated(git.by(self._said.author), made.commit)
+        made.more = dated("commit-tree", empty, *parents, "-F", "-", given=text).out.strip()
+        for tip in self._tips[:TOLD_MAX]:
+            made.beside.setdefault(tip.commit, legible(tip.what))
+            if self._has_changes(tip.commit) if tip.amiss is None else tip.amiss:
+                made.amiss.append(tip.commit)
+
+    def _has_changes(self, commit: str) -> bool:
+        """Whether a commit has changes that no commit of the work has. Errors: GitFailed."""
+        words = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
+        done = self._git.ask(*words, f"{self._made.commit}...{commit}", "--not", self._said.base)
+        return done.code != 0 or done.out.strip() != "0"
+
+    def _borrow(self, folders: Iterable[str]) -> None:
+        info = os.path.join(self._git.directory, "objects", "info")
+        os.makedirs(info, exist_ok=True)
+        with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("".join(f"{quoted(folder)}\n" for folder in folders))
+
+
+def _scratch(folder: str) -> Git:
+    """Return git in a repository of this program's own, without what a killed one left there. Errors: GitFailed."""
+    git = Git(os.path.join(folder, "work.git"))
+    os.makedirs(git.directory, exist_ok=True)
+    for below in walk(git.directory):
+        for name in below.files:
+            if name.endswith(".lock") or name.startswith("tmp_"):
+                os.unlink(name, dir_fd=below.fd)
+    with open(os.path.join(git.directory, "config"), "w", encoding="ascii") as file:
+        file.write(_SETTINGS)
+    git("init", "--quiet", "--bare", "--template=")
+    return git
+
+
+def _looked_over(tree: str) -> tuple[list[str], list[str]]:
+    """Return where git would wait for ever, and the folders below that are repositories."""
+    blocking, found = [], []
+    for folder in walk(tree):
+        odd = [name for name in READ_BY_GIT if name in folder.files and not _is_plain(name, folder.fd)]
+        blocking += [f"{folder.path}/{name}".lstrip("/") for name in odd]
+        if folder.path and ".git" in (*folder.folders, *folder.files):
+            found.append(folder.path)
+        if ".git" in folder.folders:
+            folder.folders.remove(".git")
+    return blocking, found
+
+
+def _is_plain(name: str, above: int) -> bool:
+    kind = os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
+    return stat.S_ISREG(kind) or stat.S_ISLNK(kind)  # a link here is not followed by git
+
+
+def _links(rows: Sequence[str]) -> dict[str, str]:
+    """Return path and commit of each submodule in rows of `ls-files --stage` or `ls-tree`."""
+    found = {}
+    for row in rows:
+        about, _, path = row.partition("\t")
+        if about.startswith("160000 "):
+            found[path] = max(about.split(), key=len)  # the others are mode, type and stage
+    return found
+
+
+def _changed_links(rows: Sequence[str]) -> dict[str, str]:
+    """Return path and commit of each submodule in rows of `diff-tree --raw`: a row about each path, and the path."""
+    return {
+        path: about.split()[3] for about, path in zip(rows[::2], rows[1::2], strict=True) if about[8:14] == "160000"
+    }
+
+
+def _but(path: str) -> str:
+    return f":(exclude,top,literal){path}"
+
+
+def _range(wanted: Iterable[str], known: Iterable[str]) -> str:
+    """Return the input of `rev-list --stdin`: what is above these commits, and not above those."""
+    return "".join([*(f"{one}\n" for one in dict.fromkeys(wanted)), *(f"^{one}\n" for one in dict.fromkeys(known))])
+
+
+def _tree_of(git: Git, commit: str) -> str:
+    return git("rev-parse", "--verify", f"{commit}^{{tree}}").out.strip()
+
+
+def _dated(git: Git, like: str) -> Git:
+    """Return git that commits at the time of another commit: made again, the same is the same commit."""
+    when = git("show", "--no-patch", "--format=%ct", like).out.strip()
+    return git.at(f"@{when} +0000")
+
+
+def _told(lines: Sequence[str]) -> list[str]:
+    kept = [legible(line) for line in lines[:TOLD_MAX]]
+    return [*kept, f"and {len(lines) - TOLD_MAX} more"] if len(lines) > TOLD_MAX else kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

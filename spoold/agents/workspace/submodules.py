@@ -1,0 +1,90 @@
+"""Submodules: whether what the work names is somewhere else than on this machine.
+
+A commit says of a submodule no more than the name of a commit in another repository. Where that repository does not
+have it, who clones the work gets an error in place of the files.
+
+Law: an address of a submodule counts only as the base has it, which is its owner's: no address that an agent wrote is
+ever asked.
+
+Touches: files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from spoold.agents.workspace.addresses import repository
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
+from spoold.protocol.errors import WrongValue
+from spoold.system.remover import remove
+
+_FILE = ".gitmodules"
+_NOT_THERE = ("not our ref", "couldn't find remote ref", "unadvertised object", "bad object")
+
+
+def addresses(git: Git, repo: str, commit: str) -> dict[str, str]:
+    """Return the address of each submodule of a commit, by its path. Errors: GitFailed."""
+    done = git.ask("config", "--blob", f"{commit}:{_FILE}", "--null", "--list")
+    if done.code:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for row in done.names:
+        key, _, value = row.partition("\n")
+        section, _, rest = key.partition(".")
+        name, _, what = rest.rpartition(".")
+        if section == "submodule":
+            found.setdefault(name, {})[what] = value
+    known = {}
+    for one in found.values():
+        if "path" in one and "url" in one and (address := _address(repo, one["url"])):
+            known[one["path"].rstrip("/")] = address
+    return known
+
+
+def unknown(git: Git, repo: str, base: str, links: Mapping[str, str], folder: str) -> list[str]:
+    """Return why submodules of the work cannot be cloned, as sentences. links: path → commit of those that are not as
+    in the base; folder: of the workspace. Errors: GitFailed, OSError."""
+    known = addresses(git, repo, base) if links else {}
+    told = []
+    for path, commit in links.items():
+        if path not in known:
+            told.append(f"{path}: a submodule that the base does not have, so nobody knows that {commit[:12]} exists")
+        elif why := _missing(known[path], commit, os.path.join(folder, "asked.git")):
+            told.append(f"{path}: the submodule's commit {commit[:12]} is not in {known[path]}: {why}")
+    return told
+
+
+def _missing(address: str, commit: str, folder: str) -> str:
+    """Return why a repository does not have a commit; '' where it has it. Errors: OSError."""
+    remove(folder)
+    git = Git(folder)
+    os.mkdir(folder, mode=0o700)
+    try:
+        git("init", "--quiet", "--bare", "--template=")
+        words = ("fetch", "--quiet", "--depth=1", "--filter=tree:0", "--no-tags", "--no-write-fetch-head")
+        git(*words, "--", address, commit, within_s=REMOTE_S)
+    except GitFailed as failed:
+        there = any(words in failed.errors for words in _NOT_THERE)
+        return "push it there" if there else f"it cannot be asked: {' '.join(failed.errors.split())[-200:]}"
+    finally:
+        remove(folder)
+    return ""
+
+
+def _address(repo: str, url: str) -> str:
+    """Return the address of a submodule, which may be relative to that of the repository; '' for none."""
+    if url.startswith(("./", "../")):
+        url = _joined(repo, url)
+    try:
+        return repository(url)
+    except WrongValue:
+        return ""
+
+
+def _joined(repo: str, url: str) -> str:
+    scheme, mark, rest = repo.partition("://")
+    if not mark:
+        scheme, rest = "", repo
+    host, between, path = rest.partition("/" if mark or repo.startswith("/") else ":")
+    return f"{scheme}{mark}{host}{between}{os.path.normpath(os.path.join(path, url)).lstrip('./')}"
