@@ -102,7 +102,7 @@ class Confined:
         os.mkdir(f"{folder}/empty")
         held = guarded(opened.directory, opened.whose)
         box = mailbox(self._given(f"{folder}/context"), f"{folder}/box")
-        shown = (*self._config.show, *box.shown, *filter(None, [opened.borrowed]))
+        shown = (*self._config.show, *box.shown, *opened.borrowed)
         root = self._environ.get("SPOOL_ROOT")
         scene = Scene(
             opened.directory,

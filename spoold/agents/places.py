@@ -35,7 +35,7 @@ class NoPlace(SpoolError):
 class Opened:
     """Where an agent works. home: its private folder for settings and sessions; returning: whether both are those of
     an earlier attempt, so that its session can be resumed; env: variables that its processes get besides; borrowed:
-    what else it must be able to read, '' for nothing; whose: the repository there, as of `guarded`; setup: lines for
+    what else it must be able to read; whose: the repository there, as of `guarded`; setup: lines for
     the shell, to be run in it first; done: what an earlier attempt ended with whose work could only be pushed now, as
     `Workspace.keep_words` was told it."""
 
@@ -43,7 +43,7 @@ class Opened:
     home: str
     returning: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
-    borrowed: str = ""
+    borrowed: tuple[str, ...] = ()
     whose: Whose = "none"
     setup: tuple[str, ...] = ()
     done: Mapping[str, Any] = field(default_factory=dict)

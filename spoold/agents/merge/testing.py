@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spoold.agents.merge import shell
-from spoold.agents.workspace import places
+from spoold.agents.workspace import checkout, lfs, places
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
@@ -68,8 +68,9 @@ class Bench:
         Git(tree=tree)("init", "--quiet", "--template=", ".")
         own = os.path.join(tree, ".git")
         _borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
-        git = Git(own, tree=tree).caged(reads=(self._mirror.directory, self.git.directory), writes=(tree,))
-        git("checkout", "--quiet", "--detach", commit)
+        lfs.fetch(self.git, self._mirror.repo, commit, commit)
+        reads = (self._mirror.directory, self.git.directory)
+        checkout.fill(Git(own, tree=tree), reads, (tree,), "checkout", "--quiet", "--detach", commit)
         for line in (*self._suite.setup, *self._suite.tests):
             code, end = self._run(line, tree, self._suite.within_s)
             if code:

@@ -12,6 +12,7 @@
     saving       the program that reads a workspace, in a cage, and packs what is in it
     committing   takes what that one packed into our own repository
     proving      the program that looks whether the remote has every byte of a workspace, in a cage
+    lfs          files of git-lfs, whose content lies beside the remote
     submodules   whether what the work names as a submodule is somewhere else, too
     workspace    one attempt's workspace: open, save, close
     saved        what a save gave the remote

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 
+from spoold.agents.workspace import lfs
 from spoold.agents.workspace.commits import Commits
 from spoold.agents.workspace.git import Git, address
 from spoold.agents.workspace.mirror import HEADS, Mirror
@@ -69,7 +70,9 @@ def clone(mirror: Mirror, folder: str, branch: str, start: str, author: str) -> 
         git("config", name, value)
     words = ("fetch", "--quiet", "--no-tags", "--no-auto-gc", "--no-write-fetch-head", "--", mirror.directory)
     git(*words, f"+{HEADS}*:{HEADS}*", "+refs/tags/*:refs/tags/*")
-    git.caged(reads=(mirror.directory,), writes=(tree,))("checkout", "--quiet", "--no-track", "-B", branch, start)
+    for name, value in lfs.filters().items():
+        git("config", name, value)
+    fill(git, (mirror.directory,), (tree,), "checkout", "--quiet", "--no-track", "-B", branch, start)
 
 
 def worktree(git: Git, folder: str, branch: str, start: str) -> str:
@@ -78,9 +81,15 @@ def worktree(git: Git, folder: str, branch: str, start: str) -> str:
     words = ("worktree", "add", "--quiet", "--force", "--no-track", "--no-checkout")
     git(*words, "-B", branch, tree, start)
     admin = Git(tree=tree)("rev-parse", "--absolute-git-dir").out.strip()
-    filling = Git(admin, tree=tree, held=git.held).caged(reads=(), writes=(git.directory, tree))
-    filling("read-tree", "--reset", "-u", start)
+    filling = Git(admin, tree=tree, held=git.held)
+    fill(filling, (), (git.directory, tree), "read-tree", "--reset", "-u", start)
     return admin
+
+
+def fill(git: Git, reads: tuple[str, ...], writes: tuple[str, ...], *words: str) -> None:
+    """Run a command that writes files of a commit which an agent may have made, in a cage. Errors: GitFailed."""
+    programs = tuple(filter(None, [lfs.program()]))
+    git.set(lfs.filters()).caged(reads=reads, writes=writes, programs=programs)(*words)
 
 
 def keep(mirror: Mirror, folder: str, record: Record) -> None:

@@ -14,14 +14,14 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import IO, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from spoold.agents.sandbox.cage import Cage, variables
+from spoold.agents.workspace import lfs
 from spoold.agents.workspace.checkout import branch_of, commits_of, keeper, scratch_of, tree_of
 from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run
 from spoold.agents.workspace.mirror import HEADS, Mirror
@@ -58,6 +58,7 @@ class Committed(Strict):
     left_out: tuple[str, ...] = ()
     links: dict[str, _Commit] = {}
     blocking: tuple[str, ...] = ()
+    lfs: dict[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], int] = {}
     changed_files: tuple[str, ...] = ()
 
 
@@ -114,7 +115,7 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
     )
     caged(_PROGRAM, request, (tree_of(folder), mirror.directory), scratch)
     out = os.path.join(scratch, "out")
-    with _opened(os.path.join(out, "made.json")) as file:
+    with lfs.opened(os.path.join(out, "made.json")) as file:
         data = file.read(_SAID_MAX + 1)
     try:
         made = codec.check(Committed, codec.load_object(data, "made.json", size=_SAID_MAX), "made.json")
@@ -122,6 +123,8 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         raise GitFailed(_WORDS, 1, str(bad)) from bad
     if not made.blocking:
         _take_in(git, out, [one for one in (made.commit, made.more) if one])
+        for name in made.lfs:
+            lfs.taken_in(os.path.join(out, "lfs", name), name, os.path.join(git.directory, "lfs"))
         git("update-ref", "refs/heads/saved", made.commit)
     return made
 
@@ -145,7 +148,8 @@ def caged(program: str, request: Request | Question, reads: tuple[str, ...], scr
         os.path.realpath(sys.executable),
         os.path.dirname(os.path.dirname(os.path.realpath(version.__file__))),
     )
-    cage = Cage(reads, (scratch,), (os.path.realpath(sys.base_prefix), python, package))
+    programs = (os.path.realpath(sys.base_prefix), python, package, *filter(None, [lfs.program()]))
+    cage = Cage(reads, (scratch,), programs)
     env = {**variables(), "PYTHONPATH": os.path.dirname(package), "PYTHONDONTWRITEBYTECODE": "1"}
     argv = cage.around([python, "-S", "-s", "-P", "-m", program], env, scratch)
     done = run(_WORDS, argv, scratch, env, json.dumps(asdict(request)), LOCAL_S)
@@ -165,7 +169,7 @@ def _take_in(git: Git, out: str, wanted: list[str]) -> None:
                 os.unlink(name, dir_fd=below.fd)
     for name in os.listdir(out):
         if _PACK.fullmatch(name):
-            with _opened(os.path.join(out, name)) as file:
+            with lfs.opened(os.path.join(out, name)) as file:
                 objects = int.from_bytes(file.read(_HEADER)[8:], "big")
                 file.seek(0)
                 if objects:
@@ -173,15 +177,6 @@ def _take_in(git: Git, out: str, wanted: list[str]) -> None:
     for one in wanted:
         if commit_of(git, [one]) != one:
             raise GitFailed(("index-pack", "--stdin"), 1, f"{one} is no commit of what was packed")
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a file that the program in the cage left, if it is one. Errors: OSError."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise FileNotFoundError(f"{path} is no file")
-        yield file
 
 
 def _unblocked(tree: str, paths: Sequence[str]) -> list[str]:

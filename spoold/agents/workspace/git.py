@@ -33,13 +33,14 @@ _FIXED = {
     "GIT_ALLOW_PROTOCOL": ":".join(PROTOCOLS),
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_LFS_SKIP_DOWNLOAD_ERRORS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_EDITOR": "true",
     "GIT_PAGER": "cat",
     "LC_ALL": "C.UTF-8",
 }
 # The commands that reach a remote; all others know neither user nor machine.
-_REACHING = frozenset({"fetch", "push", "ls-remote"})
+_REACHING = frozenset({"fetch", "push", "ls-remote", "lfs"})
 _ALONE = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -102,7 +103,7 @@ class Git:
     none; index: a file of its own in place of the repository's; objects: folders of objects to read besides.
 
     held: descriptors that every command inherits, so that a lock lasts as long as the last command under it; cage:
-    in which every command runs, where one opens what an agent wrote.
+    in which every command runs, where one opens what an agent wrote; settings: besides ours.
     """
 
     directory: str = ""
@@ -112,10 +113,15 @@ class Git:
     more: Mapping[str, str] | None = None
     held: tuple[int, ...] = ()
     cage: Cage | None = None
+    settings: Mapping[str, str] | None = None
 
-    def caged(self, *, reads: tuple[str, ...], writes: tuple[str, ...]) -> Git:
-        """Return the same repository, whose commands see these folders and nothing else."""
-        return replace(self, cage=Cage(reads, writes))
+    def set(self, settings: Mapping[str, str]) -> Git:
+        """Return the same repository, with these settings besides."""
+        return replace(self, settings={**(self.settings or {}), **settings})
+
+    def caged(self, *, reads: tuple[str, ...], writes: tuple[str, ...], programs: tuple[str, ...] = ()) -> Git:
+        """Return the same repository, whose commands see these folders and programs, and nothing else."""
+        return replace(self, cage=Cage(reads, writes, programs))
 
     def with_tree(self, tree: str, index: str) -> Git:
         """Return the same repository with these files and this index."""
@@ -165,8 +171,9 @@ class Git:
         kept = {name: text for name, text in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
         if words[0] not in _REACHING:
             kept = {**(kept if self.cage is None else cage.variables()), **_ALONE}
-        found = {**kept, **_FIXED, "GIT_CONFIG_COUNT": str(len(_OVERRULED))}
-        for number, (name, value) in enumerate(_OVERRULED.items()):
+        settings = {**_OVERRULED, **(self.settings or {})}
+        found = {**kept, **_FIXED, "GIT_CONFIG_COUNT": str(len(settings))}
+        for number, (name, value) in enumerate(settings.items()):
             found[f"GIT_CONFIG_KEY_{number}"], found[f"GIT_CONFIG_VALUE_{number}"] = name, value
         if self.directory:
             found["GIT_DIR"] = self.directory

@@ -20,6 +20,7 @@ import stat
 import sys
 from dataclasses import dataclass
 
+from spoold.agents.workspace import lfs
 from spoold.agents.workspace.git import Git
 from spoold.protocol.errors import legible
 from spoold.system.walking import walk
@@ -58,7 +59,8 @@ def missing(asked: Question) -> list[str]:
     rest = [path for path in unknown if path not in ignored]
     # What git wrote otherwise than it lies here, as with other ends of lines.
     asking = [path for path in rest if "\n" not in path and found[path]]
-    told = git.ask("hash-object", "--stdin-paths", given="".join(f"{path}\n" for path in asking)).lines
+    written_by = Git(os.path.join(asked.scratch, "work.git")).with_tree(asked.tree, git.index).set(lfs.filters())
+    told = written_by.ask("hash-object", "--stdin-paths", given="".join(f"{path}\n" for path in asking)).lines
     written = dict(zip(asking, told, strict=False))
     still = set(_unknown(asked, {path: written.get(path, "") for path in rest}))
     return [path for path in rest if path in still]

@@ -22,14 +22,17 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
+from spoold.agents.workspace import lfs
 from spoold.agents.workspace.commits import Commits, git_of
 from spoold.agents.workspace.git import Git, GitFailed, address, commit_of, is_ancestor, quoted
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
 from spoold.system.walking import walk
 
@@ -83,8 +86,9 @@ class Request:
 class Made:
     """What was saved. commit: the work; more: the commit above all that lies beside it, '' for none; beside: each
     commit that does, and what it is; amiss: those of them whose changes are in no commit of the work; left_out: what
-    is in neither; links: submodules that the work names otherwise than the base, path → commit; blocking: paths at
-    which git would wait for ever: then nothing was saved."""
+    is in neither; links: submodules that the work names otherwise than the base, path → commit; lfs: name and size of
+    objects of git-lfs that are in out/lfs; blocking: paths at which git would wait for ever: then nothing was saved.
+    """
 
     commit: str = ""
     more: str = ""
@@ -92,6 +96,7 @@ class Made:
     amiss: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+    lfs: dict[str, int] = field(default_factory=dict)
     blocking: list[str] = field(default_factory=list)
 
 
@@ -118,6 +123,7 @@ def serve(text: str) -> int:
     request = Request(**json.loads(text))
     out = os.path.join(request.scratch, "out")
     os.makedirs(out, exist_ok=True)
+    shutil.rmtree(os.path.join(out, "lfs"), ignore_errors=True)
     for name in os.listdir(out):
         os.unlink(os.path.join(out, name))
     try:
@@ -138,7 +144,7 @@ class Saver:
         self._made = Made()
         self._tips: list[_Tip] = []
         self._within = dict[str, Commits]()
-        self._git = _scratch(request.scratch)
+        self._git = _scratch(request.scratch).set(lfs.filters())
 
     def save(self, pack: str) -> Made:
         """Save it all, into a pack of this name. Errors: GitFailed."""
@@ -161,6 +167,7 @@ class Saver:
         wanted = [one for one in (made.commit, made.more) if one]
         lines = "\n".join([*wanted, "--not", *said.known, said.start])
         self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
+        self._lfs(wanted, found, os.path.join(os.path.dirname(pack), "lfs"))
         made.left_out = _told(made.left_out)
         return made
 
@@ -314,6 +321,24 @@ class Saver:
         """Whether the agent made a commit, and not somebody from whom it was fetched. Errors: GitFailed."""
         return self._git("show", "--no-patch", "--format=%ce", commit).out.strip() == address(self._said.author)
 
+    def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
+        """Bring out the content of new files of git-lfs. Errors: GitFailed, OSError."""
+        git, made = self._git, self._made
+        if not any(lfs.used(git, one) for one in (made.commit, *(tip.commit for tip in self._tips[:TOLD_MAX]))):
+            return
+        lines = _range(wanted, [*self._said.known, self._said.start])
+        names = git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).out
+        rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=names).lines
+        small = [row.split() for row in rows if " blob " in row]
+        blobs = "".join(f"{one}\n" for one, _, size in small if int(size) <= lfs.POINTER_MAX)
+        held = git("cat-file", "--batch", given=blobs).out.encode("utf-8", "surrogateescape")
+        os.makedirs(out, exist_ok=True)
+        storages = [os.path.join(one, "lfs") for one in (git.directory, found.shared) if one]
+        made.lfs, lacking = lfs.taken_out(storages, lfs.pointers(_contents(held)), out)
+        if lacking:
+            why = "" if lfs.program() else ", and git-lfs is not installed on this machine"
+            made.left_out.append(f"the content of {amount(len(lacking), 'file')} of git-lfs: it is not here{why}")
+
     def _carry(self) -> None:
         """Make the one commit above all that lies beside the work. Errors: GitFailed."""
         git, made = self._git, self._made
@@ -356,6 +381,15 @@ def _scratch(folder: str) -> Git:
         file.write(_SETTINGS)
     git("init", "--quiet", "--bare", "--template=")
     return git
+
+
+def _contents(data: bytes) -> Iterator[bytes]:
+    """Yield the contents in the output of `cat-file --batch`."""
+    at = 0
+    while (end := data.find(b"\n", at)) >= 0:
+        size = int(data[at:end].split()[2])
+        yield data[end + 1 : end + 1 + size]
+        at = end + size + 2
 
 
 def _looked_over(tree: str) -> tuple[list[str], list[str]]:

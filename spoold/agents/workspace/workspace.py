@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from spoold.agents import accepting, homes
-from spoold.agents.workspace import checkout, committing, places, publishing, retention, submodules
+from spoold.agents.workspace import checkout, committing, lfs, places, publishing, retention, submodules
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.agents.workspace.git import Git, GitFailed, address
 from spoold.agents.workspace.mirror import Mirror
@@ -89,12 +89,15 @@ class Workspace:
         return os.path.join(self._folder, "home")
 
     @property
-    def borrowed(self) -> str:
-        """What a sandbox must show read-only besides the directory: the objects of the mirror; '' for none.
+    def borrowed(self) -> tuple[str, ...]:
+        """What a sandbox must show read-only besides the directory: the objects of the mirror.
 
         A worktree needs all of the mirror, and to write there: a sandboxed agent works in a clone.
         """
-        return self._mirror.objects if self.config.kind == "clone" else ""
+        if self.config.kind != "clone":
+            return ()
+        storage = os.path.join(self._mirror.directory, "lfs")
+        return (self._mirror.objects, *([storage] if os.path.isdir(storage) else []))
 
     @property
     def env(self) -> dict[str, str]:
@@ -153,6 +156,7 @@ class Workspace:
             raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
         git = checkout.keeper(self._folder)
         more, beside, amiss = self._publish_more(git, made)
+        lfs.push(git, repo, record.base, list(made.lfs))
         amiss += [*made.left_out, *submodules.unknown(git, repo, record.base, made.links, self._folder)]
         ref = ""
         if made.changed_files:
@@ -225,6 +229,7 @@ class Workspace:
                 found = publishing.newest(earlier, record.task, record.attempt)
             self.resumed, start = found or ("", base)
             branch = checkout.branch_of(record.task, record.attempt)
+            lfs.fetch(git, config.repo, base, start)
             if config.kind == "worktree":
                 admin = checkout.worktree(git, self._folder, branch, start)
                 self._record = record.model_copy(update={"admin": admin})

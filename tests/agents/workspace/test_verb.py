@@ -98,7 +98,7 @@ def test_the_workspace_of_an_attempt_is_that_of_its_task(remote: Remote, tmp_pat
     with of_attempt(profile, {"base": "main"}, environ=environ) as made:
         write(made.open(), {"b.txt": "x\n"})
         assert made.env["GIT_AUTHOR_NAME"] == "coder"
-        assert made.borrowed.endswith(".git/objects")
+        assert made.borrowed[0].endswith(".git/objects")
         assert made.save("x").ref == "refs/spool/edit/3"
     with of_attempt(profile, {"base": "main"}, fresh=True, environ={**environ, "SPOOL_ATTEMPT": "4"}) as made:
         made.open()
