@@ -52,6 +52,22 @@ def clone(mirror: Mirror, folder: str, branch: str, start: str, author: str) -> 
     """
     tree = tree_of(folder)
     os.mkdir(tree)
+    git = _clone_at(mirror, tree, author)
+    fill(git, (mirror.directory,), (tree,), "checkout", "--quiet", "--no-track", "-B", branch, start)
+
+
+def submodule(mirror: Mirror, folder: str, path: str, commit: str, author: str) -> None:
+    """Make the repository of a submodule, at its commit, in the folder that its repository keeps for it.
+
+    Errors: GitFailed, OSError.
+    """
+    tree = os.path.join(tree_of(folder), path)
+    git = _clone_at(mirror, tree, author)
+    fill(git, (mirror.directory,), (tree,), "checkout", "--quiet", "--detach", commit)
+
+
+def _clone_at(mirror: Mirror, tree: str, author: str) -> Git:
+    """Make a repository in an empty folder that borrows the mirror's objects. Errors: GitFailed, OSError."""
     outside = Git(tree=tree)
     outside("init", "--quiet", "--template=", ".")
     own = os.path.join(tree, ".git")
@@ -72,7 +88,7 @@ def clone(mirror: Mirror, folder: str, branch: str, start: str, author: str) -> 
     git(*words, f"+{HEADS}*:{HEADS}*", "+refs/tags/*:refs/tags/*")
     for name, value in lfs.filters().items():
         git("config", name, value)
-    fill(git, (mirror.directory,), (tree,), "checkout", "--quiet", "--no-track", "-B", branch, start)
+    return git
 
 
 def worktree(git: Git, folder: str, branch: str, start: str) -> str:

@@ -111,9 +111,11 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         author=record.profile,
         message=message,
         owns=owns,
+        submodules={path: Mirror(mirror.places, one).objects for path, one in record.submodules.items()},
         branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",
     )
-    caged(_PROGRAM, request, (tree_of(folder), mirror.directory), scratch)
+    others = (Mirror(mirror.places, one).directory for one in record.submodules.values())
+    caged(_PROGRAM, request, (tree_of(folder), mirror.directory, *others), scratch)
     out = os.path.join(scratch, "out")
     with lfs.opened(os.path.join(out, "made.json")) as file:
         data = file.read(_SAID_MAX + 1)

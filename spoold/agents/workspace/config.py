@@ -45,7 +45,8 @@ class WorkspaceConfig(Strict):
 
     kind: "clone" is a repository of its own that borrows the mirror's objects, "worktree" a worktree of the mirror,
     "none" an empty folder. setup: lines for the shell, run in it before the agent. resume: "work" begins a later
-    attempt with what the newest earlier one pushed, "fresh" always begins with the base. keep_s: how long a
+    attempt with what the newest earlier one pushed, "fresh" always begins with the base. submodules: "fetch" brings
+    the files of those that the base has an address for, "none" leaves their folders empty. keep_s: how long a
     workspace stays after its end. dir: where everything lies, on this machine's own disk; quota_mb: of all of it.
     """
 
@@ -54,6 +55,7 @@ class WorkspaceConfig(Strict):
     kind: Kind = "clone"
     setup: Lines = ()
     resume: Literal["work", "fresh"] = "work"
+    submodules: Literal["none", "fetch"] = "none"
     keep_s: Seconds = DAY_S
     dir: Directory | None = None
     quota_mb: MemMb | None = None
@@ -64,4 +66,6 @@ class WorkspaceConfig(Strict):
             raise WrongValue("the workspace has no repository", 'give it a repo, or kind = "none"')
         if self.kind == "none" and self.repo:
             raise WrongValue('kind = "none" has no repository', "leave repo out, or choose another kind")
+        if self.kind != "clone" and self.submodules == "fetch":
+            raise WrongValue(f'kind = "{self.kind}" fetches no submodules', 'leave submodules out, or take "clone"')
         return self

@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +33,7 @@ from spoold.agents.workspace.commits import Commits, git_of
 from spoold.agents.workspace.git import Git, GitFailed, address, commit_of, is_ancestor, quoted
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
+from spoold.system.remover import remove
 from spoold.system.walking import walk
 
 # Memory (bytes) of git and of this program, each; a larger file than this is packed as it is read.
@@ -64,7 +64,8 @@ class Request:
     """What is to be saved. tree: the files; own, shared, borrows: the git directory, as of `Commits`; scratch: a
     folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
     began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
-    agent's own count; branch: the only reference that is the agent's own, '' where all of them are."""
+    agent's own count; submodules: path of each that was fetched, and the objects that it borrows; branch: the only
+    reference that is the agent's own, '' where all of them are."""
 
     tree: str
     own: str
@@ -79,6 +80,7 @@ class Request:
     author: str
     message: str
     owns: bool
+    submodules: dict[str, str]
     branch: str
 
 
@@ -123,7 +125,7 @@ def serve(text: str) -> int:
     request = Request(**json.loads(text))
     out = os.path.join(request.scratch, "out")
     os.makedirs(out, exist_ok=True)
-    shutil.rmtree(os.path.join(out, "lfs"), ignore_errors=True)
+    remove(os.path.join(out, "lfs"))
     for name in os.listdir(out):
         os.unlink(os.path.join(out, name))
     try:
@@ -156,11 +158,20 @@ class Saver:
         if not (said.owns and found.trusted()):
             found = Commits("", "")
         self._open_within(paths)
-        self._borrow([said.objects, *(one.objects for one in (found, *self._within.values()) if one.shared)])
+        self._borrow(
+            [
+                said.objects,
+                *said.submodules.values(),
+                *(one.objects for one in (found, *self._within.values()) if one.shared),
+            ]
+        )
         made.commit = self._work(found)
         for path, one in self._within.items():
             self._beside(path, one)
         self._elsewhere(found)
+        if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
+            self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
+        self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
         self._carry()
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
         made.links = _changed_links(changed)
@@ -197,9 +208,10 @@ class Saver:
             git("read-tree", "-m", head)
         except GitFailed:
             git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
-        links = _links(git("ls-files", "--stage", "-z").names)
+        links = {*_links(git("ls-files", "--stage", "-z").names), *_announced(git)}
         inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
-        done = git.ask("add", "--all", "--ignore-errors", "--", ":(top)", *map(_but, inner))
+        words = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+        done = git.ask(*words, given="\0".join([":(top)", *map(_but, inner)]))
         unread = [line for line in done.errors.splitlines() if line.startswith(_NOT_READ)]
         if done.code not in (0, 1) or (done.code and not unread):
             raise GitFailed(("add", "--all"), done.code, done.errors)
@@ -241,7 +253,7 @@ class Saver:
             if path in ignored:
                 continue
             own = git_of(said.tree, path)
-            one = Commits(own, own)
+            one = Commits(own, own, said.submodules.get(path, ""))
             self._within[path] = one if own and one.trusted() else Commits("", "")
             if not self._within[path].shared:
                 self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
@@ -408,6 +420,12 @@ def _looked_over(tree: str) -> tuple[list[str], list[str]]:
 def _is_plain(name: str, above: int) -> bool:
     kind = os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
     return stat.S_ISREG(kind) or stat.S_ISLNK(kind)  # a link here is not followed by git
+
+
+def _announced(git: Git) -> list[str]:
+    """Return the paths that the files say are submodules, such as one that was added and not committed."""
+    rows = git.ask("config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").names
+    return [row.partition("\n")[2].rstrip("/") for row in rows]
 
 
 def _links(rows: Sequence[str]) -> dict[str, str]:

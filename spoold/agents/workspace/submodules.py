@@ -1,4 +1,4 @@
-"""Submodules: whether what the work names is somewhere else than on this machine.
+"""Submodules: their files, where a profile asks for them, and whether what the work names is on their remotes.
 
 A commit says of a submodule no more than the name of a commit in another repository. Where that repository does not
 have it, who clones the work gets an error in place of the files.
@@ -16,6 +16,8 @@ from collections.abc import Mapping
 
 from spoold.agents.workspace.addresses import repository
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
+from spoold.agents.workspace.mirror import Mirror
+from spoold.agents.workspace.places import Places
 from spoold.protocol.errors import WrongValue
 from spoold.system.remover import remove
 
@@ -40,6 +42,27 @@ def addresses(git: Git, repo: str, commit: str) -> dict[str, str]:
         if "path" in one and "url" in one and (address := _address(repo, one["url"])):
             known[one["path"].rstrip("/")] = address
     return known
+
+
+def links(git: Git, commit: str) -> dict[str, str]:
+    """Return path and commit of each submodule of a commit. Errors: GitFailed."""
+    rows = (row.partition("\t") for row in git("ls-tree", "-r", "-z", commit).names)
+    return {path: about.split()[2] for about, _, path in rows if about.startswith("160000 ")}
+
+
+def fetched(where: Places, git: Git, repo: str, base: str, start: str) -> dict[str, tuple[Mirror, str]]:
+    """Return mirror and commit of each submodule of a commit, fetched. base: the commit whose addresses count.
+
+    Errors: WorkspaceFailed, GitFailed, OSError.
+    """
+    known, found = addresses(git, repo, base), dict[str, tuple[Mirror, str]]()
+    for path, commit in links(git, start).items():
+        if path in known:
+            mirror = Mirror(where, known[path])
+            with mirror.locked() as inner:
+                mirror.fetch(inner)
+                found[path] = (mirror, mirror.resolve(inner, commit))
+    return found
 
 
 def unknown(git: Git, repo: str, base: str, links: Mapping[str, str], folder: str) -> list[str]:

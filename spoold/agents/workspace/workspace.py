@@ -96,8 +96,9 @@ class Workspace:
         """
         if self.config.kind != "clone":
             return ()
-        storage = os.path.join(self._mirror.directory, "lfs")
-        return (self._mirror.objects, *([storage] if os.path.isdir(storage) else []))
+        mirrors = [self._mirror, *(Mirror(self.places, one) for one in self._record.submodules.values())]
+        storages = (os.path.join(mirror.directory, "lfs") for mirror in mirrors)
+        return (*(mirror.objects for mirror in mirrors), *filter(os.path.isdir, storages))
 
     @property
     def env(self) -> dict[str, str]:
@@ -222,12 +223,12 @@ class Workspace:
         with self._mirror.locked() as git:
             self._mirror.fetch(git, wanted)
             base = self._mirror.resolve(git, config.base)
-            found = None
+            earlier_ref = None
             if config.resume == "work":
                 rows = git("for-each-ref", "--format=%(objectname) %(refname)", publishing.prefix(record.task)).lines
                 earlier = {name: commit for commit, _, name in (row.partition(" ") for row in rows)}
-                found = publishing.newest(earlier, record.task, record.attempt)
-            self.resumed, start = found or ("", base)
+                earlier_ref = publishing.newest(earlier, record.task, record.attempt)
+            self.resumed, start = earlier_ref or ("", base)
             branch = checkout.branch_of(record.task, record.attempt)
             lfs.fetch(git, config.repo, base, start)
             if config.kind == "worktree":
@@ -236,8 +237,14 @@ class Workspace:
         publishing.check(self._mirror.git, config.repo, start, record.task, record.attempt)
         if config.kind == "clone":
             checkout.clone(self._mirror, self._folder, branch, start, record.profile)
+        given = {}
+        if config.submodules == "fetch":
+            found = submodules.fetched(self.places, self._mirror.git, config.repo, base, start)
+            for path, (mirror, commit) in found.items():
+                checkout.submodule(mirror, self._folder, path, commit, record.profile)
+                given[path] = mirror.repo
         checkout.keep(self._mirror, self._folder, self._record)
-        self._record = self._record.model_copy(update={"start": start, "base": base})
+        self._record = self._record.model_copy(update={"start": start, "base": base, "submodules": given})
 
     def _take_place(self) -> str | None:
         """Make this attempt's folder, with its lock; what an earlier attempt left there is saved, and moved aside.
