@@ -17,13 +17,32 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tools.hostility.arena import SLOTS, Arena, free
-from tools.hostility.deeds import DEEDS, SCALES, plan
+from tools.hostility import arena, deeds
+from tools.hostility.agents import agent, place
+from tools.hostility.agents import arena as agents
+from tools.hostility.arena import free
 
-# So many seeds are played at once, and so many in one pool.
-AT_ONCE, IN_ONE_POOL = 2 * SLOTS, 60
+# So many seeds are played in one pool.
+IN_ONE_POOL = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What is played. at_once: so many seeds."""
+
+    arena: Callable[[Path, str, str], arena.Arena | agents.Arena]
+    plan: Callable[[int, str], deeds.Plan | agent.Plan]
+    names: Sequence[str]
+    at_once: int
+    word: str = ""
+
+
+TASKS = Play(arena.Arena, deeds.plan, sorted(deeds.DEEDS), 2 * arena.SLOTS)
+AGENTS = Play(agents.Arena, agent.plan, sorted(place.BLOCKS), agents.SLOTS, " --agents")
 
 
 def main() -> int:
@@ -49,20 +68,20 @@ def main() -> int:
 def _pool(seeds: list[int], options: argparse.Namespace, began: float) -> tuple[list[int], list[str]]:
     """Play seeds in one pool until a law breaks or the time is over; returns those that were played, and breaches."""
     folder = Path(tempfile.mkdtemp(prefix="spoold-hostile-"))
-    arena = Arena(folder, options.scale, options.python)
+    pool = options.play.arena(folder, options.scale, options.python)
     done: list[int] = []
     breaches: list[str] = []
     try:
         while len(done) < len(seeds) and not breaches:
             if done and _is_over(options, began):
                 break
-            now = seeds[len(done) : len(done) + AT_ONCE]
-            breaches = arena.play(now, options.deed)
+            now = seeds[len(done) : len(done) + options.play.at_once]
+            breaches = pool.play(now, options.deed)
             done += now
     finally:
-        breaches += arena.close()
+        breaches += pool.close()
         if breaches and options.verbose:
-            print(arena.report())
+            print(pool.report())
         _clean(folder)
     return done, breaches
 
@@ -71,7 +90,7 @@ def _tell(done: list[int], breaches: list[str], options: argparse.Namespace, beg
     """Print the breaches, and the fewest seeds that break a law together; returns how many these are."""
     for breach in breaches:
         print(f"BREACH {breach[:3000]}", flush=True)
-    culprits = done[-AT_ONCE:] if options.seed is None else done
+    culprits = done[-options.play.at_once :] if options.seed is None else done
     while len(culprits) > 1 and not options.once and not _is_over(options, began):
         halves = culprits[: len(culprits) // 2], culprits[len(culprits) // 2 :]
         found = next((half for half in halves if _pool(half, options, began)[1]), None)
@@ -79,8 +98,8 @@ def _tell(done: list[int], breaches: list[str], options: argparse.Namespace, beg
             break
         culprits = found
     for seed in culprits if len(culprits) == 1 else ():
-        deeds = plan(seed, options.deed)
-        print(f"VIOLATION {', '.join(deeds.deeds)}, {deeds.end}: {_again(options)} --seed {seed}")
+        said = options.play.plan(seed, options.deed)
+        print(f"VIOLATION {', '.join(said.deeds)}, {said.end}: {_again(options)} --seed {seed}")
     if len(culprits) > 1:
         print(f"VIOLATION of some at once: {_again(options)} --seeds {len(culprits)} --from {culprits[0]}")
     return len(culprits)
@@ -88,7 +107,7 @@ def _tell(done: list[int], breaches: list[str], options: argparse.Namespace, beg
 
 def _again(options: argparse.Namespace) -> str:
     deed = f" --deed {options.deed}" if options.deed else ""
-    return f"tools/hostile --scale {options.scale}{deed}"
+    return f"tools/hostile{options.play.word} --scale {options.scale}{deed}"
 
 
 def _is_over(options: argparse.Namespace, began: float) -> bool:
@@ -114,14 +133,18 @@ def _parse() -> argparse.Namespace:
     mode.add_argument("--list", action="store_true", help="print the names of all deeds")
     parser.add_argument("--from", dest="begin", type=int, default=0, metavar="S", help="the first seed (default: 0)")
     parser.add_argument("--time", type=float, metavar="S", help="begin nothing after that many seconds")
-    parser.add_argument("--scale", choices=sorted(SCALES), default="small", help="how much of each kind")
-    parser.add_argument("--deed", choices=sorted(DEEDS), default="", help="each seed does this deed alone")
+    parser.add_argument("--agents", action="store_true", help="agents that leave what no agent should, not tasks")
+    parser.add_argument("--scale", choices=sorted(deeds.SCALES), default="small", help="how much of each kind")
+    parser.add_argument("--deed", metavar="NAME", default="", help="each seed does this deed alone")
     parser.add_argument("--python", default=sys.executable, metavar="FILE", help="play against this one's spoold")
     parser.add_argument("--once", action="store_true", help="do not look for the fewest seeds that break a law")
     parser.add_argument("--verbose", action="store_true", help="print the logs of the nodes, too")
     options = parser.parse_args()
+    options.play = AGENTS if options.agents else TASKS
+    if options.deed and options.deed not in options.play.names:
+        parser.error(f"--deed {options.deed}: there is no such deed; --list names all")
     if options.list:
-        print(json.dumps(sorted(DEEDS), indent=1))
+        print(json.dumps(options.play.names, indent=1))
         sys.exit(0)
     if options.seeds is not None and options.seeds < 1:
         parser.error("--seeds counts from 1")
