@@ -56,6 +56,7 @@ def test_left_out_of_another_attempt_names_nothing() -> None:
 def test_a_failure_that_says_why_is_an_excuse_and_one_that_does_not_is_none() -> None:
     assert not saved(set(), result("failure", message="the remote takes nothing"))
     assert saved(set(), result("failure"))
+    assert saved(set(), result("failure", message="it fails, as it is to", commit="c"))
     assert saved(set(), result("failure", attempt=2, message="the remote takes nothing"))
 
 

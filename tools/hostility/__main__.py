@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -90,6 +91,13 @@ def _tell(done: list[int], breaches: list[str], options: argparse.Namespace, beg
     """Print the breaches, and the fewest seeds that break a law together; returns how many these are."""
     for breach in breaches:
         print(f"BREACH {breach[:3000]}", flush=True)
+    named = [re.findall(r"\(seed (\d+):", breach)[-1:] for breach in breaches]
+    if all(named):
+        # Each breach says whose it is.
+        culprits = sorted({int(seed) for [seed] in named})
+        for seed in culprits:
+            _name(seed, options)
+        return len(culprits)
     culprits = done[-options.play.at_once :] if options.seed is None else done
     while len(culprits) > 1 and not options.once and not _is_over(options, began):
         halves = culprits[: len(culprits) // 2], culprits[len(culprits) // 2 :]
@@ -98,11 +106,15 @@ def _tell(done: list[int], breaches: list[str], options: argparse.Namespace, beg
             break
         culprits = found
     for seed in culprits if len(culprits) == 1 else ():
-        said = options.play.plan(seed, options.deed)
-        print(f"VIOLATION {', '.join(said.deeds)}, {said.end}: {_again(options)} --seed {seed}")
+        _name(seed, options)
     if len(culprits) > 1:
         print(f"VIOLATION of some at once: {_again(options)} --seeds {len(culprits)} --from {culprits[0]}")
     return len(culprits)
+
+
+def _name(seed: int, options: argparse.Namespace) -> None:
+    said = options.play.plan(seed, options.deed)
+    print(f"VIOLATION {', '.join(said.deeds)}, {said.end}: {_again(options)} --seed {seed}", flush=True)
 
 
 def _again(options: argparse.Namespace) -> str:

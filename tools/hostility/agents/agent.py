@@ -80,7 +80,7 @@ def plan(seed: int, only: str = "") -> Plan:
     chance = random.Random(f"agents {seed}")
     said: dict[str, Any] = {
         "sandbox": chance.random() < 0.6,
-        "kind": chance.choice(("clone",) * 6 + ("worktree", "cwd", "none")),
+        "kind": chance.choice(("clone",) * 6 + ("worktree", "cwd", "none", "empty")),
         "lines": chance.random() < 0.3,
         "then": chance.choice(("", "", "merge")),
         "again": chance.choice(AGAIN),

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from tools.hostility.agents import judging
 from tools.hostility.agents.agent import Plan, plan
 from tools.hostility.agents.canaries import Canaries
 from tools.hostility.agents.judging import Manifest
-from tools.hostility.agents.killing import Killer
+from tools.hostility.agents.killing import Killer, of_tasks
 from tools.hostility.agents.place import SAVED
 from tools.hostility.agents.profiles import worker_file
 from tools.hostility.agents.remotes import Remote, git
@@ -258,14 +259,15 @@ class Arena:
         """What goes on of attempts that have ended."""
         with contextlib.suppress(AssertionError):
             wait_for(lambda: not self._left(tasks), "no process is left", PATIENCE_S)
-        for process in self._left(tasks):
-            with contextlib.suppress(Exception):
-                yield f"5: a process of a task is left: {process.cmdline()}"
-                process.kill()
+        for pid, line in self._left(tasks):
+            yield f"5: a process of a task is left: {line}"
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
-    def _left(self, tasks: Sequence[str]) -> list[Any]:
-        del tasks
-        return processes(str(self._folder / "way"))
+    def _left(self, tasks: Sequence[str]) -> list[tuple[int, str]]:
+        """Return processes of ended tasks: those with their variables, and agents, which may have dropped them."""
+        agents = [(one.pid, " ".join(one.cmdline())) for one in processes(str(self._folder / "way" / "ear"))]
+        return of_tasks(str(self._pool.root), tasks, bool) + agents
 
     def _judge_nodes(self) -> Iterator[str]:
         for name, daemon in self._nodes.items():

@@ -8,6 +8,7 @@ Touches: files.
 from __future__ import annotations
 
 import os
+import shutil
 
 from tools.hostility.agents.place import SAVED, Place, add, block, clear, link, put
 
@@ -140,7 +141,7 @@ def submodule_within(place: Place) -> None:
     folder = _nested(place, "lib")
     os.makedirs(f"{place.own}/modules", exist_ok=True)
     clear(f"{place.own}/modules/lib")
-    os.rename(f"{folder}/.git", f"{place.own}/modules/lib")
+    shutil.move(f"{folder}/.git", f"{place.own}/modules/lib")
     put(f"{folder}/.git", f"gitdir: {place.own}/modules/lib\n".encode())
     place.git("config", "-f", f"{place.own}/modules/lib/config", "core.worktree", folder)
 

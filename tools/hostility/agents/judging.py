@@ -97,7 +97,9 @@ def judge_saved(
         return
     mine = [one for one in results if one.get("attempt") == manifest.attempt]
     told = [line for one in mine for line in _left_out(one)]
-    failed = bool(mine) and all(one.get("status") != "success" for one in mine) and any(map(_reason, mine))
+    # An attempt that failed, and was saved, has no excuse: it has `left_out`, as one that succeeded.
+    unsaved = [one for one in mine if one.get("status") != "success" and not _place(one).get("commit")]
+    failed = bool(mine) and len(unsaved) == len(mine) and any(map(_reason, mine))
     # What a kill left behind is to be saved by those that come after it: a lock in the way is no excuse.
     excused = failed and not (killed and (not kept or _LOCK.search(kept)))
     unnamed = [one for one in absent if not is_named(one, told)]
@@ -124,8 +126,10 @@ def _place(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _reason(result: Mapping[str, Any]) -> str:
-    error = result.get("error")
-    return str(error.get("message") or "") if isinstance(error, Mapping) else ""
+    error, output = result.get("error"), result.get("output")
+    said = str(error.get("message") or "") if isinstance(error, Mapping) else ""
+    reasons = output.get("reasons") if isinstance(output, Mapping) else ()
+    return "; ".join([said, *map(str, reasons or ())]).strip("; ")
 
 
 def judge_words(results: Iterable[Mapping[str, Any]], references: Mapping[str, str]) -> Iterator[str]:

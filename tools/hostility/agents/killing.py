@@ -13,6 +13,7 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Callable, Sequence
 
 LOOK_S, PATIENCE_S = 0.02, 30.0
 
@@ -51,21 +52,7 @@ class Killer(threading.Thread):
 
     def _found(self) -> list[tuple[int, str]]:
         """Return the processes that may be killed now."""
-        found = []
-        mine = (f"SPOOL_TASK_ID={self._task}".encode(), f"SPOOL_ROOT={self._root}".encode())
-        for name in os.listdir("/proc"):
-            if not name.isdigit():
-                continue
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-                if not self._fits(words):
-                    continue
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    environment = file.read().split(b"\0")
-                if all(one in environment for one in mine):
-                    found.append((int(name), b" ".join(words).decode(errors="replace")[:200]))
-        return found
+        return of_tasks(self._root, [self._task], self._fits)
 
     def _fits(self, words: list[bytes]) -> bool:
         if self._what == "git":
@@ -75,6 +62,25 @@ class Killer(threading.Thread):
                 for one in (b"add", b"push", b"pack-objects", b"write-tree", b"read-tree", b"commit-tree")
             )
         return b"spoold.agents.merge" in words if self._what == "merger" else _is_saver(words)
+
+
+def of_tasks(root: str, tasks: Sequence[str], fits: Callable[[list[bytes]], bool]) -> list[tuple[int, str]]:
+    """Return the processes of these tasks of a spool, with their command lines. fits: which, by their words."""
+    found = []
+    wanted, place = {f"SPOOL_TASK_ID={task}".encode() for task in tasks}, f"SPOOL_ROOT={root}".encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if not fits(words):
+                continue
+            with open(f"/proc/{name}/environ", "rb") as file:
+                environment = file.read().split(b"\0")
+            if place in environment and wanted.intersection(environment):
+                found.append((int(name), b" ".join(words).decode(errors="replace")[:200]))
+    return found
 
 
 def _is_saver(words: list[bytes]) -> bool:

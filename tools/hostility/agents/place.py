@@ -19,7 +19,8 @@ from typing import Any
 # In this order the blocks of a seed are done: what makes commits needs a git that works, and what holds a reader
 # comes last.
 STAGES = ("make", "tree", "set", "tear")
-KINDS = ("clone", "worktree", "cwd", "none")
+# "none": no workspace at all; "empty": one that says that it is none.
+KINDS = ("clone", "worktree", "cwd", "none", "empty")
 # A repository, whatever its kind; one that spoold saves; and one whose git directory is the agent's own.
 REPOSITORY, SAVED, CLONE = ("clone", "worktree", "cwd"), ("clone", "worktree"), ("clone",)
 # Set for the agent's own commands: what it put into its settings is no trap for itself.

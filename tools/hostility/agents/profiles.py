@@ -51,8 +51,11 @@ def shown() -> Iterator[str]:
 
 
 def _profile(way: str, owned: str, walled: bool, kind: str, lines: bool, then: str, timeout_s: int) -> dict[str, Any]:
-    workspace: dict[str, Any] = {"kind": kind} if kind in SAVED else {}
-    if lines and workspace:
+    kinds = {"clone": "clone", "worktree": "worktree", "empty": "none"}
+    workspace: dict[str, Any] = {"kind": kinds[kind]} if kind in kinds else {}
+    if kind == "empty":
+        workspace["repo"] = ""
+    if lines and kind in SAVED:
         workspace["setup"] = [LINES["setup"]]
     said: dict[str, Any] = {
         "cli": "generic",

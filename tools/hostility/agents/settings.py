@@ -157,7 +157,7 @@ def commondir_of_a_clone(place: Place) -> None:
     put(f"{place.tree}/.git/commondir" if place.kind == "clone" else f"{place.own}/commondir", b"/\n")
 
 
-@block("set", ("none", "cwd"), sandbox=True, kind="none", lines=True)
+@block("set", ("none", "empty", "cwd"), sandbox=True, kind="none", lines=True)
 def git_file(place: Place) -> None:
     """A text file `.git` that names a person's folder: what accepts the work must not see that."""
     clear(f"{place.tree}/.git")
@@ -165,17 +165,17 @@ def git_file(place: Place) -> None:
     put(f"{place.tree}/accept.sh", f"{place.theft()}\nexit 1\n".encode())
 
 
-@block("set", ("none", "cwd"))
+@block("set", ("none", "empty", "cwd"), lines=True)
 def git_link(place: Place) -> None:
     """A link `.git` to a person's folder."""
     link(place.canary, f"{place.tree}/.git")
     put(f"{place.tree}/accept.sh", f"{place.theft()}\nexit 1\n".encode())
 
 
-@block("set", ("none", "cwd"))
+@block("set", ("none", "empty", "cwd"))
 def new_repository(place: Place) -> None:
     """A repository of its own where there was none, or an inner one, with settings that name programs."""
-    where = place.tree if place.kind == "none" else f"{place.tree}/new-repository"
+    where = place.tree if place.kind != "cwd" else f"{place.tree}/new-repository"
     os.makedirs(where, exist_ok=True)
     place.git("init", "-q", ".", at=where)
     add(f"{where}/.git/config", _settings(place.trap()))

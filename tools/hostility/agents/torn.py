@@ -26,19 +26,19 @@ def _branch(place: Place) -> str:
 @block("tear", CLONE)
 def heads_are_root(place: Place) -> None:
     """A link to / in the place of all branches."""
+    place.gone()
     place.write("heads-are-root.txt")
     link("/", f"{place.shared}/refs/heads")
-    place.gone()
 
 
 @block("tear", CLONE)
 def heads_are_the_canary(place: Place) -> None:
     """A link to a person's folder in the place of all branches, and of other folders."""
+    place.gone()
     place.write("heads-are-the-canary.txt")
     for name in place.chance.sample(("refs/heads", "refs/tags", "logs", "info", "objects/info", "refs"), 2):
         with contextlib.suppress(OSError):
             link(place.canary, f"{place.shared}/{name}")
-    place.gone()
 
 
 @block("tear", CLONE)
@@ -56,43 +56,43 @@ def objects_elsewhere(place: Place) -> None:
         link(f"{place.shared}/was", f"{place.shared}/objects")
 
 
-@block("tear", REPOSITORY)
+@block("tear", REPOSITORY, sandbox=False)
 def no_git(place: Place) -> None:
     """No git directory any more."""
+    place.gone()
     place.write("no-git.txt")
     clear(f"{place.tree}/.git")
-    place.gone()
 
 
-@block("tear")
+@block("tear", sandbox=False)
 def git_is_a_file(place: Place) -> None:
     """A file in the place of the git directory, which names a person's folder, itself, or what git left."""
+    place.gone()
     place.write("git-is-a-file.txt")
     was = f"{place.home}/was"
     with contextlib.suppress(OSError):
         os.rename(f"{place.tree}/.git", was)
-    place.gone()
     target = place.chance.choice((place.canary, was, ".", "/dev/zero", "\n"))
     put(f"{place.tree}/.git", f"gitdir: {target}\n".encode())
 
 
-@block("tear")
+@block("tear", sandbox=False)
 def git_is_a_link(place: Place) -> None:
     """A link in the place of the git directory."""
+    place.gone()
     place.write("git-is-a-link.txt")
     was = f"{place.home}/linked"
     with contextlib.suppress(OSError):
         os.rename(f"{place.tree}/.git", was)
-    place.gone()
     link(place.chance.choice((place.canary, was, "/", ".git")), f"{place.tree}/.git")
 
 
-@block("tear")
+@block("tear", sandbox=False)
 def git_is_a_pipe(place: Place) -> None:
     """A pipe in the place of the git directory."""
+    place.gone()
     place.write("git-is-a-pipe.txt")
     pipe(f"{place.tree}/.git")
-    place.gone()
 
 
 @block("tear")
@@ -147,7 +147,7 @@ def index_flags(place: Place) -> None:
     place.git("add", "-N", "intended.txt")
 
 
-@block("make")
+@block("make", sandbox=False)
 def sparse_checkout(place: Place) -> None:
     """Patterns by which most of the tree is not there."""
     place.git("sparse-checkout", "set", "folder")
@@ -189,6 +189,7 @@ def references_garbage(place: Place) -> None:
 @block("tear", CLONE)
 def branch_garbage(place: Place) -> None:
     """The branch that it is on names nothing, or is a pipe or a link."""
+    place.gone()
     place.write("branch-garbage.txt")
     path = _branch(place)
     clear(path)
@@ -199,7 +200,6 @@ def branch_garbage(place: Place) -> None:
         link(f"{place.canary}/secret", path)
     elif kind == "hash":
         put(path, b"f" * 40 + b"\n")
-    place.gone()
 
 
 @block("tear", CLONE)
@@ -216,26 +216,27 @@ def packed_garbage(place: Place) -> None:
 @block("tear", CLONE)
 def objects_missing(place: Place) -> None:
     """Objects that are gone."""
+    place.gone()
     place.write("objects-missing.txt")
     for name in _objects(place)[: place.chance.choice((1, 10_000))]:
         os.unlink(name)
-    place.gone()
 
 
 @block("tear", CLONE)
 def objects_torn(place: Place) -> None:
     """Objects that are empty, cut short, or not what their names say."""
+    place.gone()
     place.write("objects-torn.txt")
     for name in _objects(place):
         with open(name, "rb") as file:
             data = file.read()
         put(name, place.chance.choice((b"", data[: len(data) // 2], data[::-1])))
-    place.gone()
 
 
 @block("tear", CLONE)
 def objects_hold_up(place: Place) -> None:
     """Objects that are pipes and links, and a folder of packs that is one."""
+    place.gone()
     place.write("objects-hold-up.txt")
     for number, name in enumerate(_objects(place)):
         if number % 2:
@@ -244,7 +245,6 @@ def objects_hold_up(place: Place) -> None:
             pipe(name)
     pipe(f"{place.shared}/objects/pack/pack-{'0' * 40}.idx")
     pipe(f"{place.shared}/objects/pack/pack-{'0' * 40}.pack")
-    place.gone()
 
 
 @block("tear", CLONE)
@@ -254,8 +254,9 @@ def pack_garbage(place: Place) -> None:
     folder = f"{place.shared}/objects"
     for ending in ("pack", "idx", "rev", "bitmap", "keep", "promisor"):
         put(f"{folder}/pack/pack-{'1' * 40}.{ending}", place.chance.randbytes(3000))
-    put(f"{folder}/pack/multi-pack-index", place.chance.randbytes(3000))
-    put(f"{folder}/info/commit-graph", place.chance.randbytes(3000))
+    for name in ("pack/multi-pack-index", "info/commit-graph"):
+        with contextlib.suppress(OSError):
+            put(f"{folder}/{name}", place.chance.randbytes(3000))
 
 
 @block("tear", CLONE)
@@ -307,6 +308,7 @@ def git_is_deep(place: Place) -> None:
     """A git directory with a tree deeper than any path, and thousands of files."""
     place.write("git-is-deep.txt")
     for top in ("refs/heads", "logs", "objects"):
+        os.makedirs(f"{place.shared}/{top}", exist_ok=True)
         here = os.open(f"{place.shared}/{top}", os.O_RDONLY)
         for _ in range(400):
             with contextlib.suppress(FileExistsError):
