@@ -147,8 +147,8 @@ class Remote:
         return subprocess.run(["git", *names], cwd=self.path, capture_output=True, check=False).returncode == 0
 
     def fails(self, commit: str) -> bool:
-        """Return whether the tests of the merge fail for a commit: a file of that name is in it."""
-        return git(self.path, "ls-tree", commit, "--", FAILS).startswith(b"100")
+        """Return whether the tests of the merge fail for a commit: a file or a folder of that name is in it."""
+        return git(self.path, "ls-tree", commit, "--", FAILS).startswith((b"100", b"040"))
 
     def holds(self, name: str) -> bool:
         """Return whether main has a file."""
