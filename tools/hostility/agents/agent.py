@@ -91,7 +91,7 @@ def plan(seed: int, only: str = "") -> Plan:
     first = BLOCKS[only] if only else BLOCKS[chance.choice(sorted(BLOCKS))]
     if said["kind"] not in first.kinds:
         said["kind"] = chance.choice(first.kinds)
-    alone = {"sandbox": True, "kill": "", "again": "", "kind": first.kinds[0]}
+    alone = {"sandbox": True, "kill": "", "again": "", "base": "plain", "kind": first.kinds[0]}
     wants = {**alone, **first.wants} if only else dict(first.wants)
     if only or chance.random() < 0.7:
         said |= wants

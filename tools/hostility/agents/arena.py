@@ -154,8 +154,14 @@ class Arena:
         return breaches
 
     def report(self) -> str:
-        """The logs of the nodes."""
-        return self._pool.report()
+        """The logs of the nodes, and what agents could not do."""
+        undone = [
+            f"{task}, attempt {one.attempt}: {name}: {why}"
+            for task, manifests in self._ear.left.items()
+            for one in manifests
+            for name, why in one.problems.items()
+        ]
+        return "\n".join([self._pool.report(), "--- what agents could not do", *undone])
 
     @property
     def pool(self) -> Pool:

@@ -2,14 +2,15 @@
 
 Law: each commit is noted, with the words by which people know it.
 
-Touches: files.
+Touches: processes.
 """
 
 from __future__ import annotations
 
-import os
+import contextlib
+import subprocess
 
-from tools.hostility.agents.place import REPOSITORY, SAVED, Place, block, put
+from tools.hostility.agents.place import REPOSITORY, SAVED, Place, block, clear, put
 
 
 @block("make")
@@ -182,7 +183,7 @@ def removed(place: Place) -> None:
     """Remove files that were there, and put folders in the places of others."""
     for name in place.chance.sample(("README", "data.txt", "folder"), 2):
         place.git("rm", "-r", "-q", "--cached", name)
-        os.system(f"rm -rf {place.tree}/{name}")
+        clear(place.path(name))
     place.write("README.d/README")
 
 
@@ -256,10 +257,6 @@ def squashed_author(place: Place) -> None:
 
 
 def _fails(place: Place, *words: str) -> None:
-    """Run a command of git that stops in the middle."""
-    try:
+    """Run a command of git that stops in the middle, and so ends with 1."""
+    with contextlib.suppress(subprocess.CalledProcessError):
         place.git(*words)
-    except (OSError, ValueError):
-        raise
-    except Exception:  # noqa: BLE001 - it ends with 1, as it is to
-        return
