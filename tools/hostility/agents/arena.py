@@ -136,8 +136,14 @@ class Arena:
         for match in matches:
             breaches += match.told(match.owner_looks())
         kept = self._collect(breaches)
+        places: dict[str, list[str]] | None = None
+        try:
+            places = self.workspaces()
+        except (AssertionError, subprocess.TimeoutExpired) as failed:
+            breaches.append(f"5: `spool workspace ls`: {failed}")
         for match in matches:
-            breaches += match.told(match.judge(kept.get(match.task, "")))
+            where = None if places is None else places.get(match.task, [])
+            breaches += match.told(match.judge(kept.get(match.task, ""), where))
         breaches += self._judge_canaries(seeds, matches)
         breaches += self._judge_rest([match.task for match in matches])
         return breaches + list(self._judge_nodes())
@@ -223,11 +229,12 @@ class Arena:
         started = datetime.fromisoformat(str(results[0]["started_at"]))
         return begun - started.timestamp()
 
-    def directories(self, task: str) -> list[str]:
-        """Return where the workspaces of a task are."""
-        done = self._pool.run("workspace", "ls", "--json")
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-        return [row["directory"] for row in rows if row["task"] == task]
+    def workspaces(self) -> dict[str, list[str]]:
+        """Return where the workspaces of each task are. Errors: AssertionError."""
+        places: dict[str, list[str]] = {}
+        for row in self._pool.json("workspace", "ls"):
+            places.setdefault(row["task"], []).append(row["directory"])
+        return places
 
     def _collect(self, breaches: list[str]) -> dict[str, str]:
         """Have all workspaces removed that may go; returns what is said of those that stay, by task."""
@@ -384,12 +391,12 @@ class Match:
                 )
         return iter(())
 
-    def judge(self, kept: str) -> Iterator[str]:
-        """Judge what was saved, and what landed."""
+    def judge(self, kept: str, places: Sequence[str] | None) -> Iterator[str]:
+        """Judge what was saved, and what landed. places: where its workspaces are, None where nobody knows."""
         results = self._results()
         yield from judging.judge_words(results, self.remote.references(self.task))
         if self.plan.kind in SAVED:
-            present, places = self.remote.present(self.task), self._arena.directories(self.task)
+            present = self.remote.present(self.task)
             for manifest in self._arena.ear.left.get(self.task, ()):
                 yield from judging.judge_saved(
                     manifest, present, results, _stays(places), killed=bool(self._killed), kept=kept
@@ -434,14 +441,15 @@ class Match:
                 wait_for(lambda: self._pool.ended(task), f"{task} is cancelled", within_s)
 
 
-def _stays(places: Sequence[str]) -> Callable[[str], bool]:
+def _stays(places: Sequence[str] | None) -> Callable[[str], bool]:
     """Return what says whether a path is still in one of these folders."""
 
     def stays(path: str) -> bool:
-        for place in places:
-            if os.path.isdir(place) and (len(path) > 2000 or os.path.lexists(os.path.join(place, path))):
-                return True
-        return False
+        if places is None:
+            return True
+        # A longer path than any can be asked of at once is there as long as its folder is.
+        there = [place for place in places if os.path.isdir(place)]
+        return any(len(path) > 2000 or os.path.lexists(os.path.join(place, path)) for place in there)
 
     return stays
 

@@ -26,7 +26,7 @@ def worker_file(
 ) -> str:
     """Return the text of a worker's file. host: "lfs" or "plain"; way: the socket of the observer; owned: the folder
     of the owner's clones; merges: the interpreter of the merger, {} where it serves none."""
-    tables = ['pass_env = ["GIT_CONFIG_SYSTEM"]']
+    tables = ['pass_env = ["GIT_CONFIG_SYSTEM", "SSH_AUTH_SOCK"]']
     for walled, kind, lines, then in product((True, False), KINDS, (True, False), ("", "merge")):
         if kind in SAVED or not then:
             name = "-".join(
