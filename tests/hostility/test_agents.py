@@ -28,7 +28,7 @@ from tools.hostility.agents.remotes import FAILS, Remote, git
 SHOWN = (
     *("rewritten_setup", "setup_of_a_base", "git_file", "commondir", "heads_are_root", "attributes_pipe"),
     *("lfs_address", "lfs_content", "lfs_repository", "inner_committed", "submodule_moved", "submodule_changed"),
-    "killed_saver",
+    *("ignored_by_the_user", "loot", "killed_saver"),
 )
 
 
@@ -95,7 +95,7 @@ def test_a_program_of_an_agent_takes_a_prompt_that_is_none_of_ours(monkeypatch: 
     read, write = os.pipe()
     os.write(write, b"resolve this\n")
     os.close(write)
-    script = "import sys; sys.argv = ['x', '/nowhere']; from tools.hostility.agents.agent import main; main()"
+    script = "import sys; sys.argv = ['x', '/nowhere', '/']; from tools.hostility.agents.agent import main; main()"
     done = subprocess.run([sys.executable, "-c", script], stdin=read, capture_output=True, check=True)
     os.close(read)
     assert b"SPOOL:FAILED" in done.stdout

@@ -111,12 +111,13 @@ def plan(seed: int, only: str = "") -> Plan:
 def command(way: str) -> list[str]:
     """Return the command of an agent. way: the socket to which it says what it has left."""
     python = os.path.realpath(sys.executable)
-    return [python, "-I", "-c", BOOT.format(root=str(Path(__file__).parents[3])), way]
+    # Without a sandbox HOME is that of the worker's user, and no agent's to write.
+    return [python, "-I", "-c", BOOT.format(root=str(Path(__file__).parents[3])), way, "{home}"]
 
 
 def main() -> None:
     """Do what the prompt says."""
-    [way] = sys.argv[1:]
+    way, home = sys.argv[1:]
     try:
         said = json.loads(sys.stdin.read().partition("\n")[0])
     except ValueError:  # it is asked to resolve a conflict
@@ -129,7 +130,7 @@ def main() -> None:
             file.write(f"{said['task']}\n")
         _say("COMPLETED", text="done")
         return
-    problems = _play(said, int(attempt), way)
+    problems = _play(said, int(attempt), way, home)
     if said["again"] == "retry" and attempt == "1":
         _say("FAILED", reason="the first attempt fails, as it is to")
     else:
@@ -145,9 +146,9 @@ def tell(way: str, said: dict[str, Any]) -> None:
         made.recv(1)
 
 
-def _play(said: dict[str, Any], attempt: int, way: str) -> dict[str, str]:
+def _play(said: dict[str, Any], attempt: int, way: str, home: str) -> dict[str, str]:
     mine = plan(said["seed"], said["only"])
-    words = {name: said[name] for name in ("seed", "canary", "marks", "root", "port")}
+    words = {"home": home, **{name: said[name] for name in ("seed", "canary", "marks", "root", "port")}}
     chance = random.Random(f"{said['seed']}.{attempt}")
     place = Place(chance, SCALES[said["scale"]], kind=mine.kind, sandboxed=mine.sandbox, lfs=mine.lfs, **words)
     problems = {}

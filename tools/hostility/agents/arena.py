@@ -29,7 +29,7 @@ from tools.hostility.agents.agent import Plan, plan
 from tools.hostility.agents.canaries import Canaries
 from tools.hostility.agents.judging import Manifest
 from tools.hostility.agents.killing import Killer, of_tasks
-from tools.hostility.agents.place import SAVED
+from tools.hostility.agents.place import OF_THE_USER, SAVED
 from tools.hostility.agents.profiles import worker_file
 from tools.hostility.agents.remotes import Remote, git
 from tools.hostility.arena import BLAMES, SETTINGS
@@ -97,6 +97,8 @@ class Arena:
         (folder / "owned").mkdir()
         self._pool = Pool(folder / "spool", folder / "desk", SETTINGS)
         self._pool.python = python
+        (folder / "desk" / ".config" / "git").mkdir(parents=True)
+        (folder / "desk" / ".config" / "git" / "ignore").write_text(f"*.{OF_THE_USER}\n")
         keys = {
             "SSH_AUTH_SOCK": str(folder / "canary" / "agent.sock"),
             "HOSTILE_SECRET": self._canaries.words["variable"],
@@ -105,6 +107,7 @@ class Arena:
             "PYTHONPATH": "",
             "PYTHONSAFEPATH": "1",
             "XDG_CACHE_HOME": "",
+            "XDG_CONFIG_HOME": "",
             "XDG_STATE_HOME": "",
             **keys,
         }

@@ -26,6 +26,8 @@ REPOSITORY, SAVED, CLONE = ("clone", "worktree", "cwd"), ("clone", "worktree"), 
 # Set for the agent's own commands: what it put into its settings is no trap for itself.
 OWN = "HOSTILE_OWN"
 GIT_S = 60
+# Names with this ending are ignored by the user of the worker.
+OF_THE_USER = "owner-ignores"
 CALM = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "gc.auto=0", "commit.gpgSign=false", "core.pager=cat")
 
 
@@ -45,10 +47,11 @@ SCALES = {"small": Scale(1_500, 32 << 20, 8 << 20), "large": Scale(20_000, 1 << 
 class Place:
     """Where an agent works, and what is known of what it leaves.
 
-    canary: a folder that no sandbox shows; marks: a folder in which a trap that shuts leaves a mark; port: where
-    nobody may knock. commits: what it committed, each with the words of which one names it to people; ignored: paths
-    below which files need not be saved; known: files that may not be read at the end, with their content. own: the
-    git directory, in which HEAD and the index are; shared: that of references, objects and settings.
+    home: its private one; canary: a folder that no sandbox shows; marks: a folder in which a trap that shuts leaves a
+    mark; port: where nobody may knock. commits: what it committed, each with the words of which one names it to
+    people; ignored: paths below which files need not be saved; known: files that may not be read at the end, with
+    their content. own: the git directory, in which HEAD and the index are; shared: that of references, objects and
+    settings.
     """
 
     chance: random.Random
@@ -60,9 +63,9 @@ class Place:
     marks: str
     root: str
     port: int
+    home: str
     lfs: bool = False
     tree: str = field(default_factory=os.getcwd)
-    home: str = field(default_factory=lambda: os.environ["HOME"])
     block: str = ""
     commits: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ignored: list[bytes] = field(default_factory=list)

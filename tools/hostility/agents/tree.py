@@ -12,7 +12,19 @@ import os
 import socket
 import time
 
-from tools.hostility.agents.place import KINDS, REPOSITORY, SAVED, Place, add, block, left_behind, link, pipe, put
+from tools.hostility.agents.place import (
+    KINDS,
+    OF_THE_USER,
+    REPOSITORY,
+    SAVED,
+    Place,
+    add,
+    block,
+    left_behind,
+    link,
+    pipe,
+    put,
+)
 
 
 @block("tree", KINDS)
@@ -255,6 +267,12 @@ def ignored_by_itself(place: Place) -> None:
     add(f"{place.shared}/info/exclude", b"ignored-by-itself\n")
     put(f"{place.home}/.config/git/ignore", b"*\n")
     place.ignored.append(b"ignored-by-itself")
+
+
+@block("tree", sandbox=False)
+def ignored_by_the_user(place: Place) -> None:
+    """What only the settings of the worker's user ignore: it is to be saved."""
+    place.write(f"ignored-by-the-user.{OF_THE_USER}")
 
 
 @block("tree", KINDS)
