@@ -69,7 +69,11 @@ def main() -> int:
 def _pool(seeds: list[int], options: argparse.Namespace, began: float) -> tuple[list[int], list[str]]:
     """Play seeds in one pool until a law breaks or the time is over; returns those that were played, and breaches."""
     folder = Path(tempfile.mkdtemp(prefix="spoold-hostile-"))
-    pool = options.play.arena(folder, options.scale, options.python)
+    try:
+        pool = options.play.arena(folder, options.scale, options.python)
+    except BaseException:
+        _clean(folder)
+        raise
     done: list[int] = []
     breaches: list[str] = []
     try:

@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.pool import Pool, processes, wait_for
+from tests.e2e.pool import Daemon, Pool, processes, wait_for
 from tools.hostility.agents import judging
 from tools.hostility.agents.agent import Plan, plan
 from tools.hostility.agents.canaries import Canaries
@@ -85,7 +85,8 @@ class Ear(threading.Thread):
 
 
 class Arena:
-    """One pool; hostile agents work in it, some at once, and innocent ones after them."""
+    """One pool; hostile agents work in it, some at once, and innocent ones after them. calm_s: how long it takes in a
+    calm pool until an innocent agent begins."""
 
     def __init__(self, folder: Path, scale: str, python: str = sys.executable) -> None:
         self.scale, self._folder = scale, folder
@@ -112,21 +113,31 @@ class Arena:
             **keys,
         }
         self._paths = [folder / "remotes" / f"{number}.git" for number in range(REMOTES)]
-        self._nodes = {}
+        self._nodes: dict[str, Daemon] = {}
+        self._ids: dict[str, list[str]] = {}
+        self._played, self.calm_s = 0, 0.0
+        try:
+            self._begin(way, python)
+        except BaseException:
+            print(self.report(), file=sys.stderr)
+            self.close()
+            raise
+
+    def _begin(self, way: Path, python: str) -> None:
+        """Start the nodes, and see how soon an innocent agent begins where nothing hostile is."""
         for host, name in (("lfs", "left"), ("plain", "right")):
             text = LFS if host == "lfs" and shutil.which("git-lfs") else ""
-            (folder / f"{host}.gitconfig").write_text(text)
+            (self._folder / f"{host}.gitconfig").write_text(text)
             merger = {"python": python} if host == "lfs" else {}
-            file, owned = folder / f"{host}.toml", str(folder / "owned")
+            file, owned = self._folder / f"{host}.toml", str(self._folder / "owned")
             remotes = [str(path) for path in self._paths]
             file.write_text(worker_file(host, str(way), owned, remotes, merger, self.timeout_s))
-            self._pool.env["GIT_CONFIG_SYSTEM"] = str(folder / f"{host}.gitconfig")
+            self._pool.env["GIT_CONFIG_SYSTEM"] = str(self._folder / f"{host}.gitconfig")
             self._nodes[name] = self._pool.worker(name, "--config", str(file), slots=SLOTS)
         self._nodes["desk"] = self._pool.master("desk")
         self._pool.ready("left", "right")
         self._ids = {name: self._pool.nodes(name) for name in self._nodes}
-        self._played = 0
-        self._calm_s = self._calm()
+        self.calm_s = self._calm()
 
     def play(self, seeds: Sequence[int], only: str = "") -> list[str]:
         """Play these seeds at once; returns the breaches, each a sentence."""
@@ -182,11 +193,6 @@ class Arena:
         """What the agents said."""
         return self._ear
 
-    @property
-    def calm_s(self) -> float:
-        """How long (s) it takes in a calm pool until an innocent agent begins."""
-        return self._calm_s
-
     def prompt(self, task: str, role: str, seed: int, only: str, again: str) -> str:
         """Return what an agent is told."""
         words = {"task": task, "role": role, "seed": seed, "only": only, "again": again, "scale": self.scale}
@@ -210,8 +216,9 @@ class Arena:
         for number, host in enumerate(("lfs", "plain")):
             task, remote = f"calm{number}", self.remote("plain")
             self.submit(task, f"{host}-innocent", self.prompt(task, "innocent", 0, "", ""), repo=str(remote.path))
-            self._pool.finish(task, NEXT_S)
-            wait_for(lambda task=task: self._pool.ended(f"{task}-merge"), f"{task} is merged", NEXT_S)  # type: ignore[misc]
+            for one in (task, f"{task}-merge"):
+                result = self._pool.finish(one, NEXT_S)
+                assert result["status"] == "success", f"{one}, where nothing hostile is: {result}"
             waited.append(self.waited_s(task) or 0.0)
         return max(waited)
 
