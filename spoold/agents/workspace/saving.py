@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass, field
 
 from spoold.agents.workspace import lfs
 from spoold.agents.workspace.commits import Commits, git_of
-from spoold.agents.workspace.git import Git, GitFailed, address, commit_of, is_ancestor, quoted
+from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor, quoted
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
 from spoold.system.remover import remove
@@ -44,8 +44,8 @@ WITHIN_MAX = 256 << 20
 # Git reads these itself, and waits for ever where one is a pipe.
 READ_BY_GIT = (".gitattributes", ".gitignore")
 _NOT_READ = ("error:", "fatal:", "warning: could not open", "warning: unable to access")
-# Below these names lies also what was fetched from others.
-_FETCHED = ("refs/remotes/", "refs/tags/")
+# Below it lies what was fetched from others.
+_FETCHED = "refs/remotes/"
 _SETTINGS = f"""[core]
 \trepositoryformatversion = 0
 \tbare = true
@@ -166,6 +166,10 @@ class Saver:
             ]
         )
         made.commit = self._work(found)
+        changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
+        made.links = _changed_links(changed)
+        for path in _links(self._git("ls-tree", "-r", "-z", made.commit).names):
+            self._submodule_files(path)
         for path, one in self._within.items():
             self._beside(path, one)
         self._elsewhere(found)
@@ -173,8 +177,6 @@ class Saver:
             self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
         self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
         self._carry()
-        changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
-        made.links = _changed_links(changed)
         wanted = [one for one in (made.commit, made.more) if one]
         lines = "\n".join([*wanted, "--not", *said.known, said.start])
         self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
@@ -210,6 +212,7 @@ class Saver:
             git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
         links = {*_links(git("ls-files", "--stage", "-z").names), *_announced(git)}
         inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
+        inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
         words = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
         done = git.ask(*words, given="\0".join([":(top)", *map(_but, inner)]))
         unread = [line for line in done.errors.splitlines() if line.startswith(_NOT_READ)]
@@ -219,7 +222,7 @@ class Saver:
         for path in inner:
             if path in links:
                 self._link(git, path, self._within[above + path])
-            elif not any(path.startswith(f"{link}/") for link in links):
+            else:
                 self._add_below(git, path)
         return git("write-tree").out.strip()
 
@@ -265,9 +268,7 @@ class Saver:
             return
         start = commit_of(git, [head] if head else [])
         tips = {"HEAD": start, **{name: commit for name, commit in one.references().items() if commit != start}}
-        if path in _links(git("ls-tree", "-r", "-z", self._made.commit).names):
-            tips["files"] = self._submodule_files(path, start)
-        known = [commit for commit in one.below("refs/remotes/").values() if commit_of(git, [commit])]
+        known = self._there(one.below(_FETCHED).values())
         lines = _range(filter(None, tips.values()), [*known, self._made.commit])
         new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
         if new.code or int(new.out or 0) > WITHIN_MAX:
@@ -281,47 +282,47 @@ class Saver:
 
     def _tip_within(self, path: str, name: str, commit: str) -> _Tip:
         """Return a commit of a repository within, as it is told."""
-        submodule = path in self._made.links or name == "files"
-        if name == "files":
-            return _Tip(f"{path}: changed files of a submodule", commit, amiss=True)
-        if name == "HEAD":
-            return _Tip(
-                f"{path}: commits of a {'submodule' if submodule else 'repository within'}", commit, submodule
-            )
-        return _Tip(f"{path}: {name} of a repository within", commit)
+        if name != "HEAD":
+            return _Tip(f"{path}: {name} of a repository within", commit)
+        submodule = path in self._made.links
+        return _Tip(f"{path}: commits of a {'submodule' if submodule else 'repository within'}", commit, submodule)
 
-    def _submodule_files(self, path: str, head: str | None) -> str:
-        """Return a commit of the files of a submodule; its own where none differs. Errors: GitFailed."""
+    def _submodule_files(self, path: str) -> None:
+        """Note the files of a submodule, where they are not those of the commit that is checked out in it. Without a
+        repository there, none of them is. Errors: GitFailed."""
         git, said = self._git, self._said
-        if head is None:
-            return ""
-        inner = git.with_tree(os.path.join(said.tree, path), os.path.join(git.directory, "index-within"))
+        where, one = os.path.join(said.tree, path), self._within.get(path)
+        if not os.path.isdir(where) or os.path.islink(where):
+            return
+        found = one.head() if one is not None and one.shared else None
+        head = commit_of(git, [found] if found else [])
+        inner = git.with_tree(where, os.path.join(git.directory, "index-submodule")).by(said.author)
         with suppress(FileNotFoundError):
             os.unlink(inner.index)
-        tree = self._files(inner.by(said.author), head, f"{path}/")
-        if tree == _tree_of(git, head):
-            return head
-        dated = _dated(inner.by(said.author), head)
-        return dated("commit-tree", tree, "-p", head, "-m", said.message).out.strip()
+        before = _tree_of(git, head) if head else _empty(git)
+        tree = self._files(inner, head or before, f"{path}/")
+        if tree != before:
+            words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", said.message)
+            made = _dated(inner, head or said.start)(*words).out.strip()
+            self._tips.append(_Tip(f"{path}: changed files of a submodule", made, amiss=True))
 
     def _elsewhere(self, found: Commits) -> None:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
         git, only = self._git, self._said.branch
         tips = found.references() if found.shared else {}
-        tips = {name: one for name, one in tips.items() if only in ("", name)}
+        fetched = self._there(one for name, one in tips.items() if name.startswith(_FETCHED))
+        tips = {name: one for name, one in tips.items() if only in ("", name) and not name.startswith(_FETCHED)}
         if not tips:
             return
-        names = "".join(f"{one}^{{commit}}\n" for one in dict.fromkeys(tips.values()))
-        rows = git("cat-file", "--batch-check=%(objectname)", given=names).lines
-        there = {row for row in rows if " " not in row}
-        lines = _range(there, [*self._said.known, self._said.start, self._made.commit])
+        known = [*self._said.known, self._said.start, self._made.commit, *fetched]
+        lines = _range(self._there(tips.values()), known)
         done = git.ask("rev-list", "--objects", "--stdin", given=lines)
         if done.code:
             self._made.left_out.append(f"commits of other branches: they are not whole: {done.errors.strip()[-200:]}")
             return
         new = {row.partition(" ")[0] for row in done.lines}
         for name, commit in tips.items():
-            if commit not in new or (name.startswith(_FETCHED) and not self._is_own(commit)):
+            if commit not in new:
                 continue
             if len(self._tips) < TIPS_MAX:
                 branch = name.removeprefix("refs/heads/")
@@ -329,15 +330,18 @@ class Saver:
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
-    def _is_own(self, commit: str) -> bool:
-        """Whether the agent made a commit, and not somebody from whom it was fetched. Errors: GitFailed."""
-        return self._git("show", "--no-patch", "--format=%ce", commit).out.strip() == address(self._said.author)
+    def _there(self, commits: Iterable[str]) -> list[str]:
+        """Return those of these commits that there are. Errors: GitFailed."""
+        names = "".join(f"{one}^{{commit}}\n" for one in dict.fromkeys(commits))
+        rows = self._git("cat-file", "--batch-check=%(objectname)", given=names).lines
+        return [row for row in rows if " " not in row]
 
     def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
         """Bring out the content of new files of git-lfs. Errors: GitFailed, OSError."""
         git, made = self._git, self._made
-        if not any(lfs.used(git, one) for one in (made.commit, *(tip.commit for tip in self._tips[:TOLD_MAX]))):
-            return
+        storages = [os.path.join(one, "lfs") for one in (git.directory, found.shared) if one]
+        if not lfs.used(git, made.commit) and not any(map(os.path.isdir, storages)):
+            return  # a pointer is a text like any other there
         lines = _range(wanted, [*self._said.known, self._said.start])
         names = git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).out
         rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=names).lines
@@ -345,7 +349,6 @@ class Saver:
         blobs = "".join(f"{one}\n" for one, _, size in small if int(size) <= lfs.POINTER_MAX)
         held = git("cat-file", "--batch", given=blobs).out.encode("utf-8", "surrogateescape")
         os.makedirs(out, exist_ok=True)
-        storages = [os.path.join(one, "lfs") for one in (git.directory, found.shared) if one]
         made.lfs, lacking = lfs.taken_out(storages, lfs.pointers(_contents(held)), out)
         if lacking:
             why = "" if lfs.program() else ", and git-lfs is not installed on this machine"
@@ -359,7 +362,7 @@ class Saver:
             return
         said = [f"{tip.commit} {legible(tip.what)}" for tip in self._tips]
         parents = [word for one in commits for word in ("-p", one)]
-        empty = git("hash-object", "-t", "tree", "-w", "--stdin").out.strip()
+        empty = _empty(git)
         text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
         dated = _dated(git.by(self._said.author), made.commit)
         made.more = dated("commit-tree", empty, *parents, "-F", "-", given=text).out.strip()
@@ -456,6 +459,11 @@ def _range(wanted: Iterable[str], known: Iterable[str]) -> str:
 
 def _tree_of(git: Git, commit: str) -> str:
     return git("rev-parse", "--verify", f"{commit}^{{tree}}").out.strip()
+
+
+def _empty(git: Git) -> str:
+    """Return the tree of nothing. Errors: GitFailed."""
+    return git("hash-object", "-t", "tree", "-w", "--stdin").out.strip()
 
 
 def _dated(git: Git, like: str) -> Git:

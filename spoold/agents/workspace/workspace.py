@@ -156,8 +156,8 @@ class Workspace:
         except GitFailed as failed:
             raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
         git = checkout.keeper(self._folder)
-        more, beside, amiss = self._publish_more(git, made)
         lfs.push(git, repo, record.base, list(made.lfs))
+        more, beside, amiss = self._publish_more(git, made)
         amiss += [*made.left_out, *submodules.unknown(git, repo, record.base, made.links, self._folder)]
         ref = ""
         if made.changed_files:

@@ -60,6 +60,16 @@ def test_new_content_is_on_the_server_whoever_committed_it(remote: Remote, tmp_p
         assert any(path.endswith("/lfs") for path in made.borrowed)
 
 
+def test_attributes_that_make_themselves_a_pointer_hide_no_content(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        write(made.open(), {"deep/.gitattributes": "* filter=lfs\n", "deep/a.txt": "deep\n"})
+        git("rm", "-q", "--cached", ".gitattributes", cwd=made.directory)
+        (Path(made.directory) / ".gitattributes").unlink()
+        saved = made.save("saved")
+    assert content(remote, saved.ref, "deep/.gitattributes") == "* filter=lfs\n"
+    assert content(remote, saved.ref, "deep/a.txt") == "deep\n"
+
+
 def test_content_that_is_not_here_is_amiss(remote: Remote, tmp_path: Path) -> None:
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())

@@ -63,6 +63,29 @@ def test_changed_files_and_commits_in_one_are_beside_the_work_and_amiss(remote: 
     assert git("cat-file", "-t", own, cwd=remote.path) == "commit"
 
 
+def test_files_in_the_empty_folder_of_one_are_beside_the_work(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        write(made.open(), {"lib/new.txt": "new\n", "c.txt": "x\n"})
+        saved = made.save("saved")
+    assert saved.amiss[0].startswith("lib: changed files of a submodule: ")
+    assert git("show", f"{saved.more}^:new.txt", cwd=remote.path) == "new"
+    assert saved.changed_files == ("c.txt",)
+
+
+def test_one_whose_repository_cannot_be_read_has_its_files_saved(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host", submodules="fetch") as made:
+        tree = Path(made.open())
+        (tree / "lib/.git/objects/info/alternates").write_text("/elsewhere\n")
+        inner = tree / "lib/inner"
+        inner.mkdir()
+        git("init", "-q", cwd=inner)
+        write(tree, {"lib/new.txt": "new\n", "lib/inner/x.txt": "x\n"})
+        saved = made.save("saved")
+    assert [line.partition(":")[0] for line in saved.amiss] == ["lib", "lib"]
+    for name in ("lib.txt", "new.txt", "inner/x.txt"):
+        assert git("show", f"{saved.more}^:{name}", cwd=remote.path) is not None
+
+
 def test_a_commit_that_its_remote_has_is_well(remote: Remote, library: Remote, tmp_path: Path) -> None:
     newer = library.land({"lib.txt": "newer\n"})
     with workspace(remote, tmp_path / "host", submodules="fetch") as made:

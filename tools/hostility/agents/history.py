@@ -105,12 +105,13 @@ def notes(place: Place) -> None:
 
 @block("make")
 def own_reference(place: Place) -> None:
-    """Commit to a reference that is no branch, also one that looks like spoold's own."""
+    """Commit to a reference that is no branch, also one that looks like spoold's own, and one of what was fetched."""
     tree, head = place.git("rev-parse", "HEAD^{tree}"), place.git("rev-parse", "HEAD")
     for name in ("refs/own/kept", "refs/spool/other/1", "refs/remotes/origin/main"):
         made = place.git("commit-tree", tree, "-p", head, "-m", f"{place.text()!r}")
         place.git("update-ref", name, made)
-        place.made(made, name, "reference")
+        if not name.startswith("refs/remotes/"):  # nobody can tell it from what another one made
+            place.made(made, name, "reference")
 
 
 @block("make")

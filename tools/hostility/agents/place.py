@@ -120,8 +120,10 @@ class Place:
         return self.made(self.git("rev-parse", "HEAD", at=at), *names)
 
     def made(self, commit: str, *names: str) -> str:
-        """Note a commit that must be saved or named."""
-        self.commits[commit] = (*names, "commit", ".git")
+        """Note a commit that must be saved or named. names: where it is, if not on the branch of the attempt; in a
+        worktree all other branches are everybody's."""
+        if not (self.kind == "worktree" and names):
+            self.commits[commit] = (*names, "commit", ".git")
         return commit
 
     def gone(self) -> None:
