@@ -11,6 +11,7 @@
     program      a program, started, read line by line, and ended with all its processes
     living       whether a silent one is at work or hangs
     heard        all that an agent has said: its words, what it used, what stands in its way
+    scanning     what the worker masks: for texts, and to look for it in work
     asking       a question of an agent becomes one for people
     ending       what an attempt ended with: outcome, exit code, result
     handoff      the note that an attempt leaves for the next one

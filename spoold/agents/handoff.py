@@ -13,30 +13,22 @@ for other agents and people.
 
 Law: at most NOTE_MAX bytes. What a worker masks in an output is masked here, too, before any of it comes to the
 share. A note that cannot be put stops nothing.
-
-Touches: the environment.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard
 from spoold.agents.places import Saved
-from spoold.agents.profiles import REDACT
 from spoold.agents.prompting import NOTE_MAX, OPEN
+from spoold.agents.scanning import Clean
 from spoold.client.context import SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol import codec
 from spoold.protocol.entry import ENTRIES_MAX, NAME_MAX
 from spoold.protocol.errors import SpoolError
-from spoold.rules.redaction.masking import Mask
 
-Clean = Callable[[str], str]
 # How much (characters) of its words, of one reason and of one path; and how many reasons and paths.
 _WORDS, _REASON, _PATH, _REASONS, _PATHS = 1200, 300, 120, 5, 20
 # A batch whose tasks are tried again and again keeps room for what its tasks share by themselves.
@@ -64,13 +56,6 @@ def leaves_one(end: End, heard: Heard, saved: Saved) -> bool:
     if end.outcome in ("done", "no_change", "refused"):
         return False
     return end.outcome != "later" or bool(heard.text.strip() or saved.changed)
-
-
-def masking(environ: Mapping[str, str] = os.environ) -> Clean:
-    """Return what masks a text as the worker does in an output: its secrets, tokens and patterns."""
-    said: Any = codec.load_object(environ[REDACT].encode(), REDACT) if environ.get(REDACT) else {}
-    secrets = {name: environ[name] for name in said.get("secrets", ()) if environ.get(name)}
-    return Mask(secrets, tokens=said.get("tokens", True), patterns=said.get("patterns", ())).text
 
 
 def name_of(task_id: str) -> str:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting, reaching
+from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting, reaching, scanning
 from spoold.agents.accepting import Check, Ran, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Event, Trouble
@@ -32,6 +32,7 @@ from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
 from spoold.agents.telemetry.around import listening
 from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
+from spoold.agents.workspace.leaking import HoldsSecret
 from spoold.agents.workspace.remote import RemoteAway, RemoteRefused
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
@@ -88,7 +89,7 @@ class Attempt:
                 over = True
         except RemoteAway as away:
             end = ending.end_of_absence(str(away), self._contract.previous())
-        except RemoteRefused as refused:
+        except (RemoteRefused, HoldsSecret) as refused:
             end = End("blocked", ending.EXIT["blocked"], (str(refused),))
         except (SpoolError, OSError) as error:
             code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
@@ -297,7 +298,7 @@ class Attempt:
             if trouble is not None or heard.asked is None or self._stopped():
                 return trouble
             question = str(heard.asked.get("text") or "")
-            answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped, handoff.masking())
+            answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped, scanning.masking())
             if isinstance(answer, Trouble):
                 return answer
             told = prompting.answered(question, answer.text, answer.by)
@@ -369,7 +370,7 @@ class Attempt:
 
     def _handed_over(self, end: End) -> str:
         """Return the note for the next attempt, which is in the context of the batch from now on."""
-        contract, clean = self._contract, handoff.masking()
+        contract, clean = self._contract, scanning.masking()
         text = handoff.note(contract.number, contract.task_id, contract.name, end, self._heard, self._saved, clean)
         if contract.batch and (why := handoff.put(contract.root, contract.batch, contract.task_id, text)):
             _say(why)

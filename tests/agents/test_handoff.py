@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import handoff, prompting
+from spoold.agents import handoff, prompting, scanning
 from spoold.agents.adapters.adapter import Event
 from spoold.agents.ending import End, Outcome
 from spoold.agents.heard import Heard
@@ -60,7 +60,7 @@ def test_nothing_of_a_secret_stays_where_it_is_cut_off() -> None:
     said = {"cli": "codex", "secrets": ["KEY"]}
     table = {"agents": {"coder": said}, "redact": {"patterns": ["cust-[0-9]+"]}}
     handler = expand(table, "w.toml", {})["handlers"]["coder"]
-    clean = handoff.masking({REDACT: handler["env"][REDACT], "KEY": SECRET})
+    clean = scanning.masking({REDACT: handler["env"][REDACT], "KEY": SECRET})
     for shift in range(1150, 1230):
         words = heard(f"{SECRET} {TOKEN} cust-77 {'x' * shift}", SECRET)
         end = End("failed", 1, (f"{'y' * (shift - 940)}{SECRET}",))
@@ -68,8 +68,8 @@ def test_nothing_of_a_secret_stays_where_it_is_cut_off() -> None:
         for planted in (SECRET, TOKEN, "cust-77"):
             pieces = (planted[at : at + 8] for at in range(len(planted) - 7)) if len(planted) > 8 else [planted]
             assert not [piece for piece in pieces if piece in found], found
-    assert TOKEN not in handoff.masking({})(TOKEN)
-    assert handoff.masking({REDACT: '{"tokens": false}'})(TOKEN) == TOKEN
+    assert TOKEN not in scanning.masking({})(TOKEN)
+    assert scanning.masking({REDACT: '{"tokens": false}'})(TOKEN) == TOKEN
 
 
 @pytest.mark.parametrize(

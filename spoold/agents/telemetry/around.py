@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents import confined, handoff
+from spoold.agents import confined, scanning
 from spoold.agents.adapters.adapter import Errand
 from spoold.agents.profiles import Profile
 from spoold.agents.telemetry.receiving import Receiver
@@ -60,7 +60,7 @@ def _receiver(profile: Profile, env: Mapping[str, str], say: Callable[[str], Non
         say(f"its spans are not taken: {name} has them sent elsewhere")
         return None
     try:
-        return Receiver(handoff.masking())
+        return Receiver(scanning.masking())
     except OSError as error:
         say(f"its spans are not taken: there is no port for them ({error.strerror})")
         return None

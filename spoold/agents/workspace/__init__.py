@@ -14,6 +14,8 @@
     proving      the program that looks whether the remote has every byte of a workspace, in a cage
     lfs          files of git-lfs, whose content lies beside the remote
     submodules   whether what the work names as a submodule is somewhere else, too
+    added        the lines that commits add
+    leaking      secrets in work, before it is pushed
     workspace    one attempt's workspace: open, save, close
     saved        what a save gave the remote
     attempt      the workspace of the attempt that runs in this process

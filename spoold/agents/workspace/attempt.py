@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from spoold.agents.scanning import scanning
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.agents.workspace.workspace import Workspace
 from spoold.protocol import codec
@@ -29,4 +30,6 @@ def of_attempt(
     said = {**profile, **task, **({"resume": "fresh"} if fresh else {})}
     config = codec.check(WorkspaceConfig, said, f"the workspace of {kind}")
     attempt = int(environ.get("SPOOL_ATTEMPT", "1"))
-    return Workspace(config, task=environ.get("SPOOL_TASK_ID", kind), attempt=attempt, profile=kind, environ=environ)
+    task_id = environ.get("SPOOL_TASK_ID", kind)
+    scanner = scanning(environ)
+    return Workspace(config, task=task_id, attempt=attempt, profile=kind, environ=environ, scanner=scanner)

@@ -5,7 +5,7 @@ reach it, and for no other: what is saved, checked out and merged is the same on
 start programs by themselves, or hold a command up, are overruled on every command. Variables that lead git elsewhere
 are dropped. A command that reads what an agent wrote runs in a cage.
 
-Touches: files, processes, the environment.
+Touches: files, processes, threads, the environment.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import IO
 
 from spoold.agents.sandbox import cage
 from spoold.agents.sandbox.cage import Cage
@@ -158,6 +161,39 @@ class Git:
                 os.lseek(given, 0, os.SEEK_SET)
             done = self._once(words, given, within_s)
         return done
+
+    @contextmanager
+    def piped(self, *words: str, given: str = "") -> Iterator[IO[bytes]]:
+        """Yield what a command prints as it comes, for what may be too much to hold; it ends with the `with`.
+
+        Errors: GitFailed where it cannot be run or fails, at the end.
+        """
+        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as errors:
+            asked.write(given.encode("utf-8", "surrogateescape"))
+            asked.seek(0)
+            directory, env = self.tree or self.directory or "/", self._environment(words)
+            process = subprocess.Popen(
+                ["git", *words],
+                cwd=directory,
+                env=env,
+                stdin=asked,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+            late = threading.Timer(LOCAL_S, process.kill)
+            late.start()
+            try:
+                assert process.stdout is not None
+                with process.stdout:
+                    yield process.stdout
+                if process.wait():
+                    errors.seek(0)
+                    raise GitFailed(words, process.returncode, errors.read().decode("utf-8", "replace"))
+            finally:
+                late.cancel()
+                process.kill()
+                process.wait()
 
     def _once(self, words: tuple[str, ...], given: str | int, within_s: float) -> Done:
         argv, env, directory = ["git", *words], self._environment(words), self.tree or self.directory or "/"

@@ -15,13 +15,14 @@ from types import TracebackType
 from typing import Any
 
 from spoold.agents import accepting, homes
-from spoold.agents.workspace import checkout, committing, lfs, places, publishing, retention, submodules
+from spoold.agents.workspace import checkout, committing, leaking, lfs, places, publishing, retention, submodules
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.agents.workspace.git import Git, GitFailed, address
-from spoold.agents.workspace.mirror import Mirror
+from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Places, Record
 from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed
 from spoold.agents.workspace.saved import Saved
+from spoold.rules.redaction.scanning import Scanner
 from spoold.system.remover import remove
 
 Wall = Callable[[], float]
@@ -33,7 +34,8 @@ class Workspace:
     directory: where the agent works; home: a private folder for its settings and sessions, which the next attempt on
     this host has too; resumed: the reference that the work goes on from, '' for the base; returning: whether an
     earlier attempt of the task was at the same path, and left its home; done: what the agent of that attempt ended
-    with, where only the push was missing, and has been made now.
+    with, where only the push was missing, and has been made now. scanner: looks for secrets before a push, None for
+    not at all.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class Workspace:
         profile: str,
         environ: Mapping[str, str] = os.environ,
         wall: Wall = time.time,
+        scanner: Scanner | None = None,
     ) -> None:
+        self._scanner = scanner
         self.config, self.resumed, self.returning = config, "", False
         self.done: dict[str, Any] = {}
         self._done_at, self._commit, self._aside = "", "", ""
@@ -64,9 +68,12 @@ class Workspace:
         )
 
     @classmethod
-    def left_behind(cls, where: Places, folder: str, record: Record, wall: Wall = time.time) -> Workspace:
+    def left_behind(
+        cls, where: Places, folder: str, record: Record, wall: Wall = time.time, scanner: Scanner | None = None
+    ) -> Workspace:
         """Return the workspace that lies in a folder, whose lock the caller holds."""
         made = cls(record.config, task=record.task, attempt=record.attempt, profile=record.profile, environ={})
+        made._scanner = scanner
         made.places, made._mirror = where, Mirror(where, record.config.repo)
         made._folder, made._record, made._wall = folder, record, wall
         return made
@@ -116,7 +123,7 @@ class Workspace:
         """
         self.places.make()
         if self.config.quota_mb is not None:
-            retention.make_room(self.places, self.config.quota_mb, self._wall(), _saver(self.places, self._wall))
+            retention.make_room(self.places, self.config.quota_mb, self._wall(), self._saver())
         home = self._take_place()
         try:
             if self.config.kind == "none":
@@ -145,7 +152,8 @@ class Workspace:
     def save(self, message: str) -> Saved:
         """Commit everything and push it to a reference of this attempt. message: of the commit.
 
-        Errors: WorkspaceFailed where the remote does not take it; the work then stays here. OSError.
+        Errors: WorkspaceFailed where the remote does not take it, or must not have it; the work then stays here.
+        OSError.
         """
         record, repo = self._record, self.config.repo
         if self.config.kind == "none":
@@ -156,8 +164,10 @@ class Workspace:
         except GitFailed as failed:
             raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
         git = checkout.keeper(self._folder)
+        leaks = self._leaks(git, made)
         lfs.push(git, repo, record.base, list(made.lfs))
         more, beside, amiss = self._publish_more(git, made)
+        amiss += leaks
         amiss += [*made.left_out, *submodules.unknown(git, repo, record.base, made.links, self._folder)]
         ref = ""
         if made.changed_files:
@@ -168,6 +178,25 @@ class Workspace:
         self._note(saved=True, ref=ref, commit=commit, more_ref=more, more=made.more, left_out=made.left_out)
         where = (repo, record.base, ref, made.commit, made.changed_files)
         return Saved(*where, made.left_out, more=more, beside=beside, amiss=tuple(amiss))
+
+    def _leaks(self, git: Git, made: committing.Committed) -> list[str]:
+        """Return where the work holds what looks like a secret. Errors: WorkspaceFailed."""
+        if self._scanner is None:
+            return []
+        commits = [one for one in (made.commit if made.changed_files else "", made.more) if one]
+        try:
+            heads = self._mirror.git("for-each-ref", "--format=%(objectname)", HEADS).lines
+            known = (self._record.base, self._record.start, *heads)
+            leaking.refuse(git, commits, known, self._scanner, self.directory)
+            found = leaking.tokens(git, self._record.base, made.commit, self._scanner) if made.changed_files else []
+        except leaking.HoldsSecret:
+            # What is saved next must not go on from there.
+            back = [self._record.commit] if self._record.commit else []
+            git.ask("update-ref", *([] if back else ["-d"]), "refs/heads/saved", *back)
+            raise
+        except GitFailed as failed:
+            raise WorkspaceFailed(f"secrets cannot be looked for in {self._folder}: {failed}") from failed
+        return found
 
     def _publish_more(self, git: Git, made: committing.Committed) -> tuple[str, tuple[str, ...], list[str]]:
         """Push what lies beside the work; returns its reference, what it is, and what of it should be in the work.
@@ -288,7 +317,7 @@ class Workspace:
         record = places.read_record(self._folder)
         if record is not None and not record.saved:
             try:
-                record = _saver(self.places, self._wall)(self._folder, record)
+                record = self._saver()(self._folder, record)
             except RemoteAway:
                 os.close(held)
                 raise  # this attempt would begin without that work, and do it again
@@ -297,6 +326,9 @@ class Workspace:
         if record is not None:
             self.done, self._done_at = record.words, record.ref
         return held
+
+    def _saver(self) -> retention.Save:
+        return _saver(self.places, self._wall, self._scanner)
 
     def _move(self, held: int) -> str:
         """Move what lies in this attempt's place aside, and let it go; returns where its home is now."""
@@ -333,8 +365,8 @@ def collect(
     return retention.collect(where, wall(), _saver(where, wall), keep_s, repo)
 
 
-def _saver(where: Places, wall: Wall) -> retention.Save:
+def _saver(where: Places, wall: Wall, scanner: Scanner | None = None) -> retention.Save:
     def save(folder: str, record: Record) -> Record:
-        return Workspace.left_behind(where, folder, record, wall).rescue()
+        return Workspace.left_behind(where, folder, record, wall, scanner).rescue()
 
     return save

@@ -8,6 +8,7 @@
     keys        private keys in PEM blocks
     lines       the patterns that the owner of a machine adds
     masking     all of them together, for streams, texts and JSON values
+    scanning    all of them, to say where something stands that would be masked
 
 Law: a stream is masked alike, however it is cut into pieces. A byte is held back only while it may still belong to
 something that is masked.

@@ -17,6 +17,8 @@ FIRST = b"-----BEGIN"
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _BEGUN = re.compile(rb"-----BEGIN[A-Z0-9 ]{0,90}-{0,4}")
 _END = re.compile(rb"-----END (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+# A key, and not only the name of one: what follows the first line, also after the headers of an old key.
+_KEY = re.compile(_BEGIN.pattern + rb"[\s\S]{0,300}?[A-Za-z0-9+/]{40}")
 # No line that ends or begins a key is longer; and more than the context of an escape.
 _FRAME = 100
 _FOREIGN = re.compile(rb"[^A-Za-z0-9+/=\s\\:,|#*._()@<>-]")
@@ -58,6 +60,11 @@ class Keys:
         rest, inside = self._text, self._inside
         self._text, self._inside = b"", None
         return rest if inside is None else b""
+
+
+def keys_in(text: bytes) -> list[int]:
+    """Return where private keys begin in a text."""
+    return [found.start() for found in _KEY.finditer(text)] if FIRST in text else []
 
 
 def _held(text: bytes, at: int) -> int:

@@ -1,0 +1,207 @@
+"""Secrets in work: those of the task never leave the machine, and what looks like one is named."""
+
+from __future__ import annotations
+
+import random
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spoold.agents.workspace import added as reading
+from spoold.agents.workspace.added import added
+from spoold.agents.workspace.git import Git, GitFailed
+from spoold.agents.workspace.leaking import HoldsSecret
+from spoold.agents.workspace.workspace import Workspace
+from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.spellings import spellings
+from tests.agents.test_remote import Place
+from tests.agents.workspace.repos import Remote, git, workspace, write
+
+SECRET = "c0rrect+horse=battery/staple"
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+SCANNER = Scanner({"KEY": SECRET})
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Remote:
+    return Remote(tmp_path)
+
+
+def scanned(remote: Remote, top: Path, attempt: int = 1, **config: Any) -> Workspace:
+    made = workspace(remote, top / "host", attempt=attempt, **config)
+    made._scanner = SCANNER
+    return made
+
+
+def everything(remote: Remote) -> bytes:
+    """The content of all objects of the remote."""
+    with Git(str(remote.path)).piped("cat-file", "--batch-all-objects", "--batch", "--unordered") as said:
+        return said.read()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_spelling_of_a_secret_reaches_the_remote(remote: Remote, tmp_path: Path, seed: int) -> None:
+    """G30: wherever an agent puts a secret of its task, the remote has no object that holds it."""
+    chance = random.Random(seed)
+    spelled = chance.choice(sorted(spellings(SECRET)))
+    with scanned(remote, tmp_path) as made:
+        tree = Path(made.open())
+        write(tree, {f"good{number}.txt": "x\n" for number in range(3)})
+        padding = bytes(chance.randrange(256) for _ in range(chance.randrange(200)))
+        match seed % 3:
+            case 0:  # in a file, among bytes
+                (tree / "sub").mkdir()
+                (tree / "sub" / "b.bin").write_bytes(padding + b"\n" + spelled + b"\n" + padding)
+                where = "sub/b.bin:" + str(padding.count(b"\n") + 2 + (spelled[:1] == b"\n")) + " (KEY)"
+            case 1:  # in a commit whose successor removes it
+                (tree / "b.txt").write_bytes(spelled)
+                git("add", "-A", cwd=tree)
+                git("commit", "-qm", "one", cwd=tree)
+                (tree / "b.txt").unlink()
+                where = "b.txt:1 (KEY)"
+            case _:  # in the text of a commit
+                git("add", "-A", cwd=tree)
+                git("commit", "-qm", f"log in with {SECRET}", cwd=tree)
+                where = "the text of a commit (KEY)"
+        with pytest.raises(HoldsSecret) as refused:
+            made.save("work")
+    assert where in str(refused.value)
+    assert SECRET not in str(refused.value)
+    assert remote.refs() == {}
+    found = everything(remote)
+    assert not [one for one in spellings(SECRET) if one in found]
+
+
+def test_the_next_attempt_does_not_push_it_either(remote: Remote, tmp_path: Path) -> None:
+    """G30: what stays in a workspace is no longer pushed by who comes next, and is not removed."""
+    with scanned(remote, tmp_path) as first:
+        write(first.open(), {"b.txt": SECRET})
+        with pytest.raises(HoldsSecret):
+            first.save("work")
+    with scanned(remote, tmp_path, attempt=2) as second:
+        second.open()
+        assert second.save("nothing").no_change
+    assert remote.refs() == {}
+    (kept,) = (tmp_path / "host" / "work").glob("*.1")
+    assert (kept / "tree" / "b.txt").read_text() == SECRET
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_a_person_removed_from_it_is_pushed_then(remote: Remote, tmp_path: Path, early: bool) -> None:
+    with scanned(remote, tmp_path) as first:
+        tree = first.open()
+        write(tree, {"b.txt": SECRET, "c.txt": "c\n"})
+        with pytest.raises(HoldsSecret):
+            first.save("work")
+    write(tree, {"b.txt": None})
+    with scanned(remote, tmp_path, attempt=2) as second:
+        second.open()
+        assert second.resumed == "refs/spool/edit/1"
+    assert remote.files("refs/spool/edit/1") == ["a.txt", "c.txt"]
+
+
+def test_the_name_of_a_file_counts_too(remote: Remote, tmp_path: Path) -> None:
+    with scanned(remote, tmp_path) as made:
+        write(made.open(), {f"{SECRET.replace('/', '-')}/x": "x"})
+        made._scanner = Scanner({"KEY": SECRET.replace("/", "-")})
+        with pytest.raises(HoldsSecret, match=r"the names in its top folder \(KEY\)"):
+            made.save("work")
+
+
+def test_a_token_is_pushed_and_named_until_it_is_gone(remote: Remote, tmp_path: Path) -> None:
+    """G30: it is not the task's own, so the work is kept, and the next attempt is told what to remove."""
+    with scanned(remote, tmp_path) as made:
+        write(made.open(), {"b.txt": f"one\n\nkey = {TOKEN}\n", "c.txt": "-----BEGIN PRIVATE KEY-----\n"})
+        saved = made.save("work")
+    why = "b.txt:3 (github-token) looks like a secret, and has been pushed: remove it, and revoke it"
+    assert saved.amiss == (why,)
+    assert saved.ref
+    with scanned(remote, tmp_path, attempt=2) as made:
+        tree = made.open()
+        write(tree, {"d.txt": "d\n"})
+        assert made.save("more").amiss == (why,)
+        write(tree, {"b.txt": "one\n"})
+        assert made.save("clean").amiss == ()
+
+
+def test_secrets_that_cannot_be_looked_for_stop_the_push(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from spoold.agents.workspace.remote import WorkspaceFailed
+
+    def fails(*given: object) -> None:
+        raise GitFailed(("rev-list",), 128, "torn")
+
+    monkeypatch.setattr("spoold.agents.workspace.leaking.refuse", fails)
+    with scanned(remote, tmp_path) as made:
+        write(made.open(), {"b.txt": "x"})
+        with pytest.raises(WorkspaceFailed, match="secrets cannot be looked for"):
+            made.save("work")
+    assert remote.refs() == {}
+
+
+def test_an_agent_that_writes_its_secret_down_is_blocked(tmp_path: Path) -> None:
+    """G30: the pushed commit kept what was masked in every output."""
+    place = Place(tmp_path, "open('c.txt', 'w').write(os.environ['KEY'])", secrets=["KEY"])
+    place.desk.env = {"KEY": SECRET}
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"]) == (65, "blocked"), ended.said
+    assert "c.txt:1 (KEY)" in ended.result["reasons"][0]
+    assert SECRET not in ended.said
+    assert place.remote.refs() == {}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_added_lines_are_read_as_they_are(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever the files hold, also lines of differences: each run is what the file has, and none is missing."""
+    monkeypatch.setattr(reading, "PIECE", 256)
+    monkeypatch.setattr(reading, "OVERLAP", 32)
+    chance = random.Random(seed)
+    lines = [
+        b"+++ b/x",
+        b"@@ -1,3 +1,9 @@",
+        b"--- a/x",
+        b"\\ No newline at end of file",
+        b"x" * 600,
+        b"\0\xff",
+        b"",
+        b"y",
+    ]
+    names = ["plain", "with space", 'quo"te', "ta\tb", "\u00e9", "-x", "b/+++ b"]
+
+    def content() -> bytes:
+        made = b"\n".join(chance.choice(lines) for _ in range(chance.randrange(9)))
+        return made + b"\n" * chance.randrange(2)
+
+    for _ in range(2):
+        for name in names:
+            path = remote.clone / name
+            path.parent.mkdir(exist_ok=True)
+            if chance.random() < 0.8:
+                path.write_bytes(content())
+            else:
+                path.unlink(missing_ok=True)
+        git("add", "-A", cwd=remote.clone)
+        git("commit", "-q", "--allow-empty", "-m", "next", cwd=remote.clone)
+    count = dict.fromkeys(names, 0)
+    for run in added(Git(str(remote.clone / ".git")), "diff-tree", "-r", "HEAD~1", "HEAD"):
+        has = (remote.clone / run.path).read_bytes().splitlines(keepends=True)
+        place = b"".join(has[run.line - 1 :]).find(run.text.removesuffix(b"\n"))
+        assert 0 <= place <= len(has[run.line - 1])
+        assert run.at(len(run.text)).startswith(f"{run.path}:")
+        count[run.path] += run.text.count(b"\n")
+    stat = git("diff-tree", "-r", "--numstat", "--text", "-z", "--no-renames", "HEAD~1", "HEAD", cwd=remote.clone)
+    for row in filter(None, stat.split("\0")):
+        more, _, name = row.split("\t", 2)
+        assert more == "-" or count[name] >= int(more)
+
+
+def test_what_git_says_is_read_to_its_end_or_is_an_error(remote: Remote) -> None:
+    with pytest.raises(GitFailed, match="unknown revision"), Git(str(remote.path)).piped("log", "nothing") as said:
+        said.read()
+    for cut in (b"@@ -1,9 +1,9 @@\n-x\n", b"@@ -0,0 +1,9 @@\n+x\n"):
+        assert [run.text for run in reading._read(BytesIO(cut))] in ([], [b"x\n"])
