@@ -1,4 +1,4 @@
-"""[agents.NAME] of a worker's file: a profile, which becomes the handler of the type NAME.
+"""[agents.NAME] of a worker's file: a profile, which becomes the handler of the type NAME; so does [merge].
 
     [agents.coder]
     cli = "opencode"
@@ -25,6 +25,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from spoold.agents import confined
 from spoold.agents.adapters import finding
+from spoold.agents.merge import config as merging
 from spoold.agents.reaching import unreached
 from spoold.agents.workspace.addresses import pattern
 from spoold.agents.workspace.config import WorkspaceConfig
@@ -133,10 +134,10 @@ def takes(profile: Profile) -> tuple[str, ...]:
 
 
 def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return the table of a worker's file with a handler for each profile. Errors: BadFile."""
-    if TABLE not in table:
+    """Return the table of a worker's file with a handler for each profile, and for merges. Errors: BadFile."""
+    if TABLE not in table and merging.TABLE not in table:
         return table
-    profiles = table[TABLE]
+    profiles = table.get(TABLE, {})
     if not isinstance(profiles, dict):
         raise BadFile(file, TABLE, "is no table.", "write [agents.NAME], and its keys below.")
     handlers = dict(table.get("handlers") or {})
@@ -149,7 +150,15 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
         if word in {str(other).lower() for other in handlers}:
             raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
         handlers[word] = _handler(word, _read(said, key, file, environ), table.get("redact"), environ)
-    return {**{name: value for name, value in table.items() if name != TABLE}, "handlers": handlers}
+    if merging.TABLE in table:
+        if merging.TABLE in {str(other).lower() for other in handlers}:
+            problem = f"there is a handler {merging.TABLE}, too."
+            raise BadFile(file, merging.TABLE, problem, "say all of it in [merge], and remove the handler.")
+        values = _value(table[merging.TABLE], merging.TABLE, file, environ)
+        secrets = values.get("secrets", ()) if isinstance(values, dict) else ()
+        handlers[merging.TABLE] = merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
+    kept = {name: value for name, value in table.items() if name not in (TABLE, merging.TABLE)}
+    return {**kept, "handlers": handlers}
 
 
 def _read(said: Any, key: str, file: str, environ: Mapping[str, str]) -> Profile:
@@ -214,7 +223,6 @@ def _handler(name: str, profile: Profile, redact: Any, environ: Mapping[str, str
     """Return the handler of a profile. redact: the table of the worker's file, which the worker checks."""
     said = profile.model_dump(mode="json", exclude_defaults=True)
     handler = {key: said.pop(key) for key in _HANDLER if key in said}
-    masks = redact if isinstance(redact, dict) else {}
     program = profile.program
     about = {"agent": profile.cli, "model": profile.model, "recorded": finding.make(profile.cli).recorded}
     sets = [value for value in VALUES if getattr(profile, value) not in ("", None)]
@@ -243,13 +251,19 @@ def _handler(name: str, profile: Profile, redact: Any, environ: Mapping[str, str
         "env": {
             **profile.env,
             VARIABLE: codec.dump({"name": name, **said}).decode(),
-            REDACT: codec.dump({**masks, "secrets": list(profile.secrets)}).decode(),
+            REDACT: _redaction(profile.secrets, redact),
         },
         "about": {key: value for key, value in about.items() if value or key == "takes"},
         **({"needs": [program]} if needed else {}),
         **({"check": [*command, "check"]} if checked else {}),
         **({"max_concurrent": profile.concurrent} if profile.concurrent is not None else {}),
     }
+
+
+def _redaction(secrets: Any, redact: Any) -> str:
+    """Return the value of the variable that says what is masked."""
+    masks = redact if isinstance(redact, dict) else {}
+    return codec.dump({**masks, "secrets": list(secrets) if isinstance(secrets, list | tuple) else []}).decode()
 
 
 def read_back(text: str) -> tuple[str, Profile]:

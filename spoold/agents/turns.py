@@ -137,8 +137,11 @@ def _patience(trouble: Trouble, idle_s: float) -> float:
     return SETTLE_S if trouble.final or hopeless else PATIENCE_S
 
 
-def run_command(words: Sequence[str], scene: Scene, within_s: float, *, aloud: bool = False) -> Ran:
-    """Run a command where the agent works. aloud: what it prints comes into the log of the attempt.
+def run_command(
+    words: Sequence[str], scene: Scene, within_s: float, *, aloud: bool = False, most: int = 2 * OUTPUT_MAX
+) -> Ran:
+    """Run a command where the agent works. aloud: what it prints comes into the log of the attempt; most: so much of
+    the end is kept, in characters.
 
     Errors: CannotStart, SpoolError.
     """
@@ -149,7 +152,7 @@ def run_command(words: Sequence[str], scene: Scene, within_s: float, *, aloud: b
             said = [line for _, line in program.heard(LOOK_S)]
             for line in said if aloud else ():
                 _print(line)
-            kept = "\n".join([kept, *said] if kept else said)[-2 * OUTPUT_MAX :]
+            kept = "\n".join([kept, *said] if kept else said)[-most:]
             scene.alive()
             if scene.stopped() or time.monotonic() > give_up_at:
                 return Ran(None, kept)

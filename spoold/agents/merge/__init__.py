@@ -1,10 +1,14 @@
 """The merge lane: takes the pushed work of tasks into a branch, and lands only the commit that was tested.
 
+    config       [merge] of a worker's file
     wanted       a task of type merge: what it says, and how one is made for `spool merge` and `then: "merge"`
     candidate    the work that is to land: found in results, or by its reference
     joining      a dry run: one commit of everything that fits together, and what does not
     testing      a throw-away checkout in which the merger's own commands judge that commit
     shell        runs a line of the merger's for the shell
+    walled       runs it in a sandbox
+    counting     how many tests there are
+    guarding     what must not land, whatever its tests say
     landing      the push, the races, and what the remote says afterwards
     lane         the order of it all: batches, halves of them, conflicts
     helping      a conflict becomes a task for an agent, and then a question to people

@@ -1,12 +1,15 @@
 """`python -m spoold.agents.merge`: the handler of tasks of type merge.
 
+[merge] of a worker's file starts it, or a handler that was written by hand:
+
     [handlers.merge]
     command = ["python3", "-m", "spoold.agents.merge", "--repo", "/srv/git/app.git", "--test", "make test"]
 
-Law: it opens only repositories that its --repo names, each by the address that is written there: a task is anybody's,
+Law: it opens only repositories that its owner names, each by the address that is written there: a task is anybody's,
 and the hooks and tests of a repository run here. It exits with 0 only when everything that was asked for is in the
-branch. 65 says that some work was refused for what it holds, 64 that the task says nothing that can be merged or that
-the handler names no repository, 1 that it may go well later.
+branch. 65 says that some work was refused for what it holds, or all of it by a rule of the remote; 64 that the task
+says nothing that can be merged or that the handler names no repository; 75 that the remote is away; 126 that the
+sandbox is not to be had; 1 that it may go well later.
 
 Touches: files, processes, the clock, the terminal, the environment.
 """
@@ -18,45 +21,62 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from spoold.agents import confined
+from spoold.agents.ending import end_of_absence
 from spoold.agents.merge import candidate, helping
 from spoold.agents.merge.candidate import Candidate, Refused
 from spoold.agents.merge.clearing import clear
+from spoold.agents.merge.config import TABLE, VARIABLE, MergeConfig, read, read_back
+from spoold.agents.merge.guarding import Guards
 from spoold.agents.merge.landing import Branch
-from spoold.agents.merge.lane import Helper, Lane
+from spoold.agents.merge.lane import Lane, Rules
 from spoold.agents.merge.outcome import Outcome
-from spoold.agents.merge.testing import Bench, Suite
+from spoold.agents.merge.testing import Bench, Run, Suite
+from spoold.agents.merge.walled import Walled
 from spoold.agents.merge.wanted import Wanted
+from spoold.agents.places import NoPlace
+from spoold.agents.sandbox.probing import probe
+from spoold.agents.scanning import scanning
 from spoold.agents.workspace import publishing
-from spoold.agents.workspace.addresses import repository, same
+from spoold.agents.workspace.addresses import same
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.remote import RemoteAway
 from spoold.protocol import codec
-from spoold.protocol.errors import BadFile, SpoolError, WrongValue
+from spoold.protocol.errors import BadFile, SpoolError
 
-LATER, USAGE, DATA = 1, 64, 65
+LATER, USAGE, DATA, AWAY, NOT_HERE = 1, 64, 65, 75, 126
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
     """Merge what the task of this attempt says; returns the exit code."""
     options = _options(argv)
     try:
-        allowed = _allowed(options.repo)
-        wanted = _known(read_task(environ["SPOOL_TASK_FILE"]), allowed)
+        config = _config(options, environ)
+        if options.check:
+            return _check(config)
+        wanted = _known(read_task(environ["SPOOL_TASK_FILE"]), config.repos)
     except (BadFile, KeyError) as error:
         unset = "SPOOL_TASK_FILE is not set: this is a handler, and runs within a task."
         _complain(unset if isinstance(error, KeyError) else str(error))
         return USAGE
     try:
-        outcome = merge(wanted, Suite(options.test, options.setup, options.within), options.dir, environ)
+        outcome = merge(wanted, config, environ)
+    except RemoteAway as away:
+        end = end_of_absence(str(away), _previous(environ))
+        _write(environ.get("SPOOL_RESULT_FILE"), {"outcome": end.outcome, "reasons": list(end.reasons), **end.more})
+        _complain(str(away))
+        return AWAY
     except (SpoolError, OSError) as error:
         _complain(f"nothing more has landed in {wanted.into}: {error}")
-        return LATER
+        return NOT_HERE if isinstance(error, NoPlace) else LATER
     _write(environ.get("SPOOL_RESULT_FILE"), outcome.as_output())
-    if options.keep_refs and outcome.landed:
-        _clear(wanted, options.keep_refs, options.dir, environ)
+    if config.keep_refs and outcome.landed:
+        _clear(wanted, config.keep_refs, config.dir, environ)
     for line in outcome.told():
         say(line)
     if outcome.whole:
@@ -65,17 +85,19 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     return LATER if outcome.waits else DATA
 
 
-def merge(wanted: Wanted, suite: Suite, directory: str | None, environ: Mapping[str, str]) -> Outcome:
+def merge(wanted: Wanted, config: MergeConfig, environ: Mapping[str, str]) -> Outcome:
     """Land what can be landed, and return what became of each task. Errors: SpoolError, OSError."""
-    where = Places(directory, environ)
+    where = Places(config.dir, environ)
     where.make()
     branch = Branch(Mirror(where, wanted.repo), wanted.into)
     merge_id = environ.get("SPOOL_TASK_ID", "")
     branch.fetch(tuple(f"{publishing.prefix(task)}*" for task in wanted.tasks))
-    bench = Bench(where, branch.mirror, suite)
+    bench = Bench(where, branch.mirror, _suite(config), walls=_walls(config, environ))
     try:
         found = [_found(branch, wanted, task, environ) for task in dict.fromkeys(wanted.tasks)]
-        lane = Lane(branch, bench, _helper(branch, wanted, merge_id, environ), merge_id, say)
+        helper = _helper(branch, wanted, merge_id, environ)
+        rules = Rules(Guards(config, helper.allows, scanning(environ)), config.retest)
+        lane = Lane(branch, bench, helper, merge_id, say, rules)
         good = [one for one in found if isinstance(one, Candidate)]
         bad = [one for one in found if isinstance(one, Refused)]
         empty = [one for one in bad if wanted.may_be_empty and one.reason == "empty"]
@@ -84,6 +106,31 @@ def merge(wanted: Wanted, suite: Suite, directory: str | None, environ: Mapping[
         return lane.run(good, [one for one in bad if one not in empty])
     finally:
         bench.close()
+
+
+def _suite(config: MergeConfig) -> Suite:
+    return Suite(config.test, config.setup, config.within, config.no_fewer_tests)
+
+
+def _walls(config: MergeConfig, environ: Mapping[str, str]) -> Callable[[Sequence[str]], Run] | None:
+    return partial(Walled, config.sandbox, environ) if config.confined else None
+
+
+def _check(config: MergeConfig) -> int:
+    """Try the sandbox out; returns the exit code."""
+    verdict = probe(confined.read(config.sandbox, TABLE).asked())
+    if not verdict.ok:
+        _complain(f"sandbox refuses: {verdict.words}")
+    return 0 if verdict.ok else LATER
+
+
+def _previous(environ: Mapping[str, str]) -> Any:
+    """Return the record of the attempt before this one; None where there is none."""
+    try:
+        with open(environ.get("SPOOL_PREVIOUS_FILE") or "/nowhere", "rb") as file:
+            return codec.load(file.read(), file.name)
+    except (OSError, BadFile):
+        return None
 
 
 def _clear(wanted: Wanted, keep_s: float, directory: str | None, environ: Mapping[str, str]) -> None:
@@ -123,7 +170,9 @@ def _found(branch: Branch, wanted: Wanted, task: str, environ: Mapping[str, str]
     return candidate.find(branch.mirror.git, wanted.repo, task, said)
 
 
-def _helper(branch: Branch, wanted: Wanted, merge_id: str, environ: Mapping[str, str]) -> Helper:
+def _helper(
+    branch: Branch, wanted: Wanted, merge_id: str, environ: Mapping[str, str]
+) -> helping.Agents | helping.Nobody:
     root = environ.get("SPOOL_ROOT")
     if not root or not merge_id:
         return helping.Nobody()
@@ -136,15 +185,20 @@ def _helper(branch: Branch, wanted: Wanted, merge_id: str, environ: Mapping[str,
     return helping.Agents(SpoolClient(root), merge_id, wanted, newest, say)
 
 
-def _allowed(said: Sequence[str]) -> list[str]:
-    """Return the repositories that are merged here. Errors: BadFile."""
-    if not said:
+def _config(options: argparse.Namespace, environ: Mapping[str, str]) -> MergeConfig:
+    """Return what [merge] says, or the options of a handler that was written by hand. Errors: BadFile."""
+    if environ.get(VARIABLE):
+        return read_back(environ[VARIABLE])
+    place = "the command of this handler"
+    if not options.repo:
         problem, fix = "names no repository, so anybody could name one.", 'add "--repo", "/srv/git/app.git".'
-        raise BadFile("the command of this handler", "", problem, fix)
+        raise BadFile(place, "", problem, fix)
+    said = {name: value for name, value in vars(options).items() if name != "check" and value is not None}
     try:
-        return [repository(one) for one in said]
-    except WrongValue as wrong:
-        raise BadFile("the command of this handler", "--repo", f"{wrong.problem}.", f"{wrong.mend}.") from None
+        return read({"repos" if name == "repo" else name: value for name, value in said.items()}, place)
+    except BadFile as error:
+        field = error.field.replace("repos", "repo", 1).replace("_", "-")
+        raise BadFile(place, f"--{field}", error.problem, error.mend) from None
 
 
 def _known(wanted: Wanted, allowed: Sequence[str]) -> Wanted:
@@ -153,7 +207,7 @@ def _known(wanted: Wanted, allowed: Sequence[str]) -> Wanted:
         if same(one, wanted.repo):
             return wanted.model_copy(update={"repo": one})
     raise BadFile(
-        "the task", "input.repo", f"{wanted.repo} is not merged here.", "name it as --repo of this handler."
+        "the task", "input.repo", f"{wanted.repo} is not merged here.", "add it to repos in [merge] of the worker."
     )
 
 
@@ -165,12 +219,24 @@ def _write(path: str | None, found: dict[str, Any]) -> None:
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python3 -m spoold.agents.merge", description="Merges the work of tasks.")
-    parser.add_argument("--test", action="append", default=[], metavar="LINE", help="must pass; may be repeated")
-    parser.add_argument("--setup", action="append", default=[], metavar="LINE", help="runs before the tests")
-    parser.add_argument("--within", type=float, default=3600.0, metavar="S", help="seconds for each of these lines")
+    more: dict[str, Any] = {"action": "append"}
+    parser.add_argument("--repo", metavar="REPO", help="one that is merged here; needed; may be repeated", **more)
+    parser.add_argument("--test", metavar="LINE", help="must pass; may be repeated", **more)
+    parser.add_argument("--setup", metavar="LINE", help="runs before the tests", **more)
+    parser.add_argument("--protect", metavar="PATTERN", help="paths whose change needs a person's yes", **more)
+    parser.add_argument("--within", type=float, metavar="S", help="seconds for each of these lines")
     parser.add_argument("--dir", metavar="DIR", help="where mirrors lie; by default in the cache of this user")
-    parser.add_argument("--keep-refs", type=float, default=0.0, metavar="S", help="remove landed references after S")
-    parser.add_argument("--repo", action="append", default=[], metavar="REPO", help="one that is merged here; needed")
+    parser.add_argument("--keep-refs", type=float, metavar="S", help="remove landed references after S")
+    parser.add_argument("--sandbox", metavar="KIND", help="where these lines run: none, bwrap or systemd")
+    parser.add_argument("--max-files", type=int, metavar="N", help="the most files that work may change")
+    parser.add_argument("--max-lines", type=int, metavar="N", help="the most lines that it may add and remove")
+    parser.add_argument("--max-file-mb", type=float, metavar="N", help="the most MiB of a file that it changes")
+    parser.add_argument("--no-fewer-tests", metavar="LINE", help="lists the tests, whose count may not fall")
+    parser.add_argument(
+        "--no-secrets", action="store_true", default=None, help="what looks like a secret does not land"
+    )
+    parser.add_argument("--retest", type=int, metavar="N", help="test what failed so often again")
+    parser.add_argument("--check", action="store_true", help="only try the sandbox out")
     return parser.parse_args(argv)
 
 

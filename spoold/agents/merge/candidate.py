@@ -20,21 +20,27 @@ from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
 
 _LATEST = 10**9 - 1
+# So many of what a result says is not in the work are told, and so much of each (characters).
+_SENTENCES, _SENTENCE = 50, 500
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The work of a task. ref: where it was pushed; rounds: how many tasks have resolved its conflicts so far."""
+    """The work of a task. ref: where it was pushed; rounds: how many tasks have resolved its conflicts so far;
+    left_out, beside: what was made and is not in it, as its result says."""
 
     task: str
     commit: str
     ref: str = ""
     rounds: int = 0
+    left_out: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why the work of a task did not land. reason: empty, markers, conflict, tests, missing or repository."""
+    """Why the work of a task did not land. reason: empty, markers, conflict, tests, fewer_tests, missing, repository,
+    remote, or one of `guarding`."""
 
     task: str
     reason: str
@@ -91,4 +97,11 @@ def find(git: Git, repo: str, task: str, said: Mapping[str, Any]) -> Candidate |
         return Refused(
             task, "missing", f"its commit {commit} is not on the remote, in {ref or 'any reference of it'}"
         )
-    return Candidate(task, found, ref)
+    return Candidate(
+        task, found, ref, left_out=_sentences(said.get("left_out")), beside=_sentences(said.get("beside"))
+    )
+
+
+def _sentences(said: Any) -> tuple[str, ...]:
+    found = [str(one)[:_SENTENCE] for one in said] if isinstance(said, list) else []
+    return tuple(found[:_SENTENCES])

@@ -13,10 +13,12 @@ from typing import Any, Protocol
 from spoold.agents.merge.candidate import Candidate, Refused, workspace_of
 from spoold.agents.merge.joining import Conflict
 from spoold.agents.merge.wanted import Wanted, child_id
+from spoold.protocol.amount import some
 from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout
 from spoold.protocol.result import Result, Status
 
-AGAIN, LEAVE = "again", "leave"
+AGAIN, LAND, LEAVE = "again", "land", "leave"
+_PATHS = 30
 Say = Callable[[str], None]
 
 
@@ -47,6 +49,10 @@ class Nobody:
         """Leave it out."""
         return Refused(conflict.candidate.task, "conflict", told(conflict))
 
+    def allows(self, one: Candidate, paths: tuple[str, ...]) -> bool:
+        """Nobody says yes."""
+        return False
+
 
 class Agents:
     """Has agents resolve conflicts, and asks people when they did not. newest: the newest pushed work of a task."""
@@ -68,7 +74,8 @@ class Agents:
             found = self._spool.wait([task["id"]]).get(task["id"])
             said = workspace_of(found.model_dump() if found is not None else None)
             if found is not None and found.status is Status.SUCCESS and said.get("commit"):
-                return Candidate(one.task, str(said["commit"]), str(said.get("ref") or ""), one.rounds + 1)
+                commit, ref = str(said["commit"]), str(said.get("ref") or "")
+                return replace(one, commit=commit, ref=ref, rounds=one.rounds + 1)
             end = found.error.message if found is not None and found.error is not None else "it changed nothing"
             self._say(f"{task['id']} did not resolve it: {end}")
             return self.resolve(replace(conflict, candidate=replace(one, rounds=one.rounds + 1)))
@@ -84,18 +91,30 @@ class Agents:
 
     def _again(self, conflict: Conflict, why: str) -> bool:
         """Ask people; whether they say that it is to be tried again."""
+        return self._says(f"{why}. Try {AGAIN}, or {LEAVE} {conflict.candidate.task} out?", AGAIN)
+
+    def allows(self, one: Candidate, paths: tuple[str, ...]) -> bool:
+        """Ask people whether work may change protected paths."""
+        named = some(list(paths), _PATHS)
+        text = (
+            f"{one.task} ({one.commit[:12]}) changes what is protected: {named}. Shall it {LAND}, or {LEAVE} it out?"
+        )
+        return self._says(text, LAND)
+
+    def _says(self, text: str, yes: str) -> bool:
         if not self._wanted.ask_s:
             return False
-        text = f"Merge into {self._wanted.into}: {why}. Try {AGAIN}, or {LEAVE} {conflict.candidate.task} out?"
         try:
-            asked = self._spool.ask(text, (AGAIN, LEAVE), expires_s=self._wanted.ask_s)
+            asked = self._spool.ask(
+                f"Merge into {self._wanted.into}: {text}", (yes, LEAVE), expires_s=self._wanted.ask_s
+            )
             answer = self._spool.answer_to(asked, self._wanted.ask_s)
         except (WaitTimeout, NotFound):
             return False
         except SpoolError as error:
             self._say(f"nobody can be asked: {error}")
             return False
-        return not answer.rejected and answer.answer == AGAIN
+        return not answer.rejected and answer.answer == yes
 
 
 def told(conflict: Conflict) -> str:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from spoold.agents.merge.candidate import Candidate, Refused
+from spoold.agents.merge.guarding import Guards
 from spoold.agents.merge.joining import Conflict, Joined, join
 from spoold.agents.merge.landing import Branch
 from spoold.agents.merge.outcome import Outcome
 from spoold.agents.merge.testing import Bench
 from spoold.agents.workspace.git import commit_of, is_ancestor
+from spoold.agents.workspace.remote import RemoteRefused
 from spoold.protocol.amount import amount
 
 # So many pushes of others may come between; a branch that is busier than that is tried again later.
@@ -32,13 +34,27 @@ class Helper(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What this merger's owner asks for besides tests that pass. guards: None for none; retest: how often what failed
+    is tested again."""
+
+    guards: Guards | None = None
+    retest: int = 0
+
+
+NO_RULES = Rules()
+
+
 class Lane:
     """One merge of several candidates into a branch."""
 
-    def __init__(self, branch: Branch, bench: Bench, helper: Helper, merge_id: str, say: Say) -> None:
-        self._branch, self._bench, self._helper = branch, bench, helper
+    def __init__(
+        self, branch: Branch, bench: Bench, helper: Helper, merge_id: str, say: Say, rules: Rules = NO_RULES
+    ) -> None:
+        self._branch, self._bench, self._helper, self._rules = branch, bench, helper, rules
         self._merge_id, self._say = merge_id, say
-        self._races = 0
+        self._races, self._closed = 0, ""
         self._green: set[str] = set()
         self.outcome = Outcome(branch.mirror.repo, branch.name)
 
@@ -47,7 +63,11 @@ class Lane:
         self.outcome.refused += refused
         batches = deque([tuple(candidates)] if candidates else [])
         while batches and not self.outcome.waits:
-            batches.extendleft(reversed(self._step(batches.popleft())))
+            batch = batches.popleft()
+            if self._closed:
+                self.outcome.refused += [Refused(one.task, "remote", self._closed) for one in batch]
+            else:
+                batches.extendleft(reversed(self._step(batch)))
         self.outcome.after = self._branch.fetch()
         return self.outcome
 
@@ -55,6 +75,33 @@ class Lane:
         """Land a batch, or find out why it does not; returns the batches that are to follow it."""
         tip = self._branch.fetch()
         self.outcome.before = self.outcome.before or tip
+        free, apart = self._guarded(tip, batch)
+        return [*(self._try(tip, free) if free else ()), *apart]
+
+    def _guarded(
+        self, tip: str, batch: tuple[Candidate, ...]
+    ) -> tuple[tuple[Candidate, ...], list[tuple[Candidate]]]:
+        """Return what may land, and what comes after it, each by itself: people are asked, and nothing waits for
+        their answer that needs none."""
+        guards, free, apart = self._rules.guards, list[Candidate](), list[tuple[Candidate]]()
+        if guards is None:
+            return batch, apart
+        for one in batch:
+            refused = guards.refused(self._bench.git, tip, one)
+            paths = () if refused is not None else guards.protected(self._bench.git, tip, one)
+            if paths and len(batch) > 1:
+                apart.append((one,))
+                continue
+            if paths:
+                self._say(f"{one.task} changes what is protected: people are asked")
+                refused = guards.asked(one, paths)
+            if refused is None:
+                free.append(one)
+            else:
+                self.outcome.refused.append(refused)
+        return tuple(free), apart
+
+    def _try(self, tip: str, batch: tuple[Candidate, ...]) -> list[tuple[Candidate, ...]]:
         joined = join(self._bench.git, tip, batch, self._merge_id)
         for one in joined.conflicts:
             self._say(f"{one.candidate.task} conflicts in {', '.join(one.paths)}")
@@ -65,15 +112,53 @@ class Lane:
         rest: list[tuple[Candidate, ...]] = [(one,) for one in alone]
         names = ", ".join(one.task for one in joined.taken)
         self._say(f"testing {names} on {tip[:12]}, as {joined.commit[:12]}")
-        why = self._bench.verdict(joined.commit)
+        reason, why = self._judged(joined, names)
+        if self.outcome.waits:
+            return []
         if why:
-            return self._failed(joined, why, rest)
-        if not self._branch.land(self._bench.git, tip, joined.commit):
-            return self._lost(batch)
+            return self._failed(joined, reason, why, rest)
+        try:
+            if not self._branch.land(self._bench.git, tip, joined.commit):
+                return self._lost(batch)
+        except RemoteRefused as refused:
+            return self._turned_away(joined, str(refused), rest)
         self._green.add(joined.commit)
         self.outcome.tested.append(joined.commit)
         self.outcome.landed += [(one, joined.commit) for one in joined.taken]
         self._say(f"landed {names} as {joined.commit}")
+        self._settle(joined)
+        return rest
+
+    def _judged(self, joined: Joined, names: str) -> tuple[str, str]:
+        """Return why a commit is not to land, as reason and in words; empty for a good one."""
+        if why := self._verdict(joined.commit, names):
+            return "tests", why
+        if not self._bench.lists:
+            return "", ""
+        after, before = self._bench.count(joined.commit), self._bench.count(joined.tip)
+        if isinstance(before, str):
+            self.outcome.waits = f"the tests of {self._branch.name} cannot be counted at {joined.tip[:12]}: {before}"
+        elif isinstance(after, int) and after < before:
+            return "fewer_tests", f"it leaves {amount(after, 'test')} of {before}"
+        return "", ""
+
+    def _verdict(self, commit: str, names: str) -> str:
+        """Return why a commit fails its tests, also when it is tested again; '' for a good one."""
+        failed: list[str] = []
+        while why := self._bench.verdict(commit):
+            failed.append(why)
+            if len(failed) > self._rules.retest:
+                return why
+            self._say(f"{names} failed, and is tested once more: {why}")
+        self.outcome.flaky += [f"{names} failed, and passed then: {one}" for one in failed]
+        return ""
+
+    def _turned_away(
+        self, joined: Joined, why: str, rest: list[tuple[Candidate, ...]]
+    ) -> list[tuple[Candidate, ...]]:
+        """A rule of the remote: it holds for the branch, so nothing else is tried."""
+        self._closed = why
+        self.outcome.refused += [Refused(one.task, "remote", why) for one in joined.taken]
         self._settle(joined)
         return rest
 
@@ -90,20 +175,22 @@ class Lane:
         self._say(f"another push to {self._branch.name} came first: once more")
         return [batch]
 
-    def _failed(self, joined: Joined, why: str, rest: list[tuple[Candidate, ...]]) -> list[tuple[Candidate, ...]]:
+    def _failed(
+        self, joined: Joined, reason: str, why: str, rest: list[tuple[Candidate, ...]]
+    ) -> list[tuple[Candidate, ...]]:
         """Return what follows on failed tests: halves, until one piece of work is found to be the cause."""
-        if joined.tip not in self._green:
-            if red := self._bench.verdict(joined.tip):
+        if reason == "tests" and joined.tip not in self._green:
+            if red := self._verdict(joined.tip, self._branch.name):
                 self.outcome.waits = f"{self._branch.name} fails its own tests at {joined.tip[:12]}: {red}"
                 return []
             self._green.add(joined.tip)
         self._settle(joined)
         taken = joined.taken
         if len(taken) == 1:
-            self.outcome.refused.append(Refused(taken[0].task, "tests", why))
-            self._say(f"{taken[0].task} fails the tests")
+            self.outcome.refused.append(Refused(taken[0].task, reason, why))
+            self._say(f"{taken[0].task} fails: {reason}")
             return rest
-        self._say(f"the tests fail with {len(taken)} together: each half by itself")
+        self._say(f"{reason} of {len(taken)} together: each half by itself")
         middle = len(taken) // 2
         return [taken[:middle], taken[middle:], *rest]
 

@@ -15,7 +15,8 @@ from spoold.protocol.amount import amount, some
 @dataclass(slots=True)
 class Outcome:
     """What became of each task. before, after: the tip of the branch; tested: the commits whose tests passed and
-    which landed, in order; waits: why it is to be tried again later, '' where nothing is left to try."""
+    which landed, in order; flaky: what failed first and passed then, as sentences; waits: why it is to be tried again
+    later, '' where nothing is left to try."""
 
     repo: str
     into: str
@@ -25,6 +26,7 @@ class Outcome:
     already: list[Candidate] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     tested: list[str] = field(default_factory=list)
+    flaky: list[str] = field(default_factory=list)
     waits: str = ""
 
     @property
@@ -34,15 +36,18 @@ class Outcome:
 
     def as_output(self) -> dict[str, Any]:
         """Return the result of the task."""
-        landed = [{"task": one.task, "commit": one.commit, "merge": merge} for one, merge in self.landed]
+        rows = [*self.landed, *((one, None) for one in self.already)]
         return {
             "repo": self.repo,
             "into": self.into,
             "before": self.before,
             "after": self.after,
-            "landed": landed + [{"task": one.task, "commit": one.commit, "merge": None} for one in self.already],
+            "landed": [
+                {"task": one.task, "commit": one.commit, "merge": merge, **_lacks(one)} for one, merge in rows
+            ],
             "refused": [{"task": one.task, "reason": one.reason, "detail": one.detail} for one in self.refused],
             "tested": self.tested,
+            **({"flaky": self.flaky} if self.flaky else {}),
             **({"waits": self.waits} if self.waits else {}),
         }
 
@@ -50,6 +55,9 @@ class Outcome:
         """Return it as sentences."""
         said = [f"{one.task} landed in {self.into} with {merge}" for one, merge in self.landed]
         said += [f"{one.task} is in {self.into} already" for one in self.already]
+        for one in (*(one for one, _ in self.landed), *self.already):
+            said += [f"{one.task}: not in what landed: {sentence}" for sentence in (*one.left_out, *one.beside)]
+        said += [f"flaky: {sentence}" for sentence in self.flaky]
         said += [f"{one.task} has not landed ({one.reason}): {one.detail}" for one in self.refused]
         return [*said, self.waits] if self.waits else said
 
@@ -59,3 +67,9 @@ class Outcome:
             return self.waits
         names = some([one.task for one in self.refused])
         return f"{amount(len(self.refused), 'task')} not landed in {self.into}: {names}"
+
+
+def _lacks(one: Candidate) -> dict[str, list[str]]:
+    """Return what was made and is not in the work, as fields of a result."""
+    said = {"left_out": list(one.left_out), "beside": list(one.beside)}
+    return {name: sentences for name, sentences in said.items() if sentences}

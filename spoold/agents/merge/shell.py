@@ -1,6 +1,6 @@
 """Runs a line for the shell in a checkout, where no sandbox does.
 
-Law: a line gets no standard input. Its output is this process's, with its end besides for an error. When it has
+Law: a line gets no standard input. Its output is this process's, and its end is returned besides. When it has
 ended, or its time is over, all that it started and that has not left its session ends, too.
 
 Touches: files, processes, the clock, the terminal.
@@ -16,7 +16,8 @@ import sys
 import time
 from contextlib import suppress
 
-_END_BYTES = 3000
+# So much of what a line prints is returned (bytes): the names of 50,000 tests.
+OUTPUT_MAX = 4 << 20
 _PIECE = 1 << 16
 _LOOK_S = 0.05
 TIMED_OUT = 124
@@ -25,7 +26,7 @@ TIMED_OUT = 124
 def run(line: str, directory: str, within_s: float | None = None) -> tuple[int, str]:
     """Run a line in a directory; returns its exit code, 124 where its time was over, and the end of its output."""
     until = None if within_s is None else time.monotonic() + within_s
-    end = b""
+    end = bytearray()
     with subprocess.Popen(
         ["/bin/sh", "-c", line],
         cwd=directory,
@@ -42,14 +43,16 @@ def run(line: str, directory: str, within_s: float | None = None) -> tuple[int, 
             over = until is not None and time.monotonic() >= until
             while piece := _piece(source, 0.0 if code is not None or over else _LOOK_S):
                 sys.stdout.write(piece.decode("utf-8", "replace"))
-                end = (end + piece)[-_END_BYTES:]
+                end += piece
+                if len(end) > 2 * OUTPUT_MAX:
+                    del end[:-OUTPUT_MAX]
                 if until is not None and time.monotonic() >= until:
                     break
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
     sys.stdout.flush()
-    said = " | ".join(end.decode("utf-8", "replace").split("\n")[-20:]).strip(" |")
+    said = end[-OUTPUT_MAX:].decode("utf-8", "replace").strip()
     return (TIMED_OUT, f"it has not ended within {within_s:g} s; {said}") if over else (code, said)
 
 

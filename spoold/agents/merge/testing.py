@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spoold.agents.merge import shell
+from spoold.agents.merge.counting import counted
 from spoold.agents.workspace import checkout, lfs, places
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import Mirror
@@ -24,25 +25,38 @@ from spoold.system.remover import remove
 # Runs a line for the shell in a directory, for at most so many seconds; returns its exit code and its end.
 Run = Callable[[str, str, float | None], tuple[int, str]]
 _SUITE_S = 3600.0
+# So much of the end of a failed line is named, in lines and characters.
+_END_LINES, _END = 20, 3000
 # So long (s) one merge works on what others left.
 _CLEAR_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The merger's own commands: setup and tests are lines for the shell; within_s: for each of them."""
+    """The merger's own commands: setup, tests and listing, which lists the tests ('' for none), are lines for the
+    shell; within_s: for each of them."""
 
     tests: Sequence[str] = ()
     setup: Sequence[str] = ()
     within_s: float = _SUITE_S
+    listing: str = ""
 
 
 class Bench:
     """A folder of this merge alone, removed at its end; what a killed one left is removed by those that follow it,
-    each for a bounded time."""
+    each for a bounded time. walls: makes what runs a line in place of `run`, where that is a sandbox, from the
+    folders of objects that a checkout reads besides its own."""
 
-    def __init__(self, where: Places, mirror: Mirror, suite: Suite, run: Run = shell.run) -> None:
+    def __init__(
+        self,
+        where: Places,
+        mirror: Mirror,
+        suite: Suite,
+        run: Run = shell.run,
+        walls: Callable[[Sequence[str]], Run] | None = None,
+    ) -> None:
         self._mirror, self._suite, self._run, self._judged = mirror, suite, run, 0
+        self._tree, self._counts = "", dict[str, int]()
         self._top = os.path.join(where.top, "merges")
         os.makedirs(self._top, mode=0o700, exist_ok=True)
         with places.holding(f"{self._top}.lock"):
@@ -57,24 +71,52 @@ class Bench:
         os.mkdir(self.git.directory)
         self.git("init", "--quiet", "--bare", "--template=")
         _borrow(self.git.directory, mirror.objects)
+        if walls is not None:
+            self._run = walls((mirror.objects, os.path.join(self.git.directory, "objects")))
+
+    @property
+    def lists(self) -> bool:
+        """Whether the tests are counted."""
+        return bool(self._suite.listing)
 
     def verdict(self, commit: str) -> str:
-        """Return why a commit is not good; '' for a good one. Errors: GitFailed, OSError."""
-        remove(os.path.join(self._folder, f"tree{self._judged}"))
+        """Return why a commit is not good; '' for a good one. Errors: GitFailed, SpoolError, OSError."""
+        return self._prepared(commit) or self._first_failure(self._suite.tests)
+
+    def count(self, commit: str) -> int | str:
+        """Return how many tests a commit has, or why that cannot be told; after its verdict the former. Errors:
+        GitFailed, SpoolError, OSError."""
+        if commit not in self._counts and (why := self._prepared(commit)):
+            return why
+        return self._counts[commit]
+
+    def _prepared(self, commit: str) -> str:
+        """Make a checkout, set it up, and count its tests; returns why that fails, '' where it does not."""
+        remove(os.path.join(self._folder, f"{self._judged}"))
         # What the tests of the commit before left may stay, so this one has a folder of its own.
         self._judged += 1
-        tree = os.path.join(self._folder, f"tree{self._judged}")
-        os.mkdir(tree)
-        Git(tree=tree)("init", "--quiet", "--template=", ".")
-        own = os.path.join(tree, ".git")
+        self._tree = os.path.join(self._folder, f"{self._judged}", "tree")
+        os.makedirs(self._tree)
+        Git(tree=self._tree)("init", "--quiet", "--template=", ".")
+        own = os.path.join(self._tree, ".git")
         _borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
         lfs.fetch(self.git, self._mirror.repo, commit, commit)
         reads = (self._mirror.directory, self.git.directory)
-        checkout.fill(Git(own, tree=tree), reads, (tree,), "checkout", "--quiet", "--detach", commit)
-        for line in (*self._suite.setup, *self._suite.tests):
-            code, end = self._run(line, tree, self._suite.within_s)
+        checkout.fill(Git(own, tree=self._tree), reads, (self._tree,), "checkout", "--quiet", "--detach", commit)
+        if why := self._first_failure(self._suite.setup):
+            return why
+        if self._suite.listing:
+            code, said = self._run(self._suite.listing, self._tree, self._suite.within_s)
             if code:
-                return f"`{line}` ended with {code}: {end}"
+                return _failure(self._suite.listing, code, said)
+            self._counts[commit] = counted(said)
+        return ""
+
+    def _first_failure(self, lines: Sequence[str]) -> str:
+        for line in lines:
+            code, said = self._run(line, self._tree, self._suite.within_s)
+            if code:
+                return _failure(line, code, said)
         return ""
 
     def close(self) -> None:
@@ -93,6 +135,10 @@ class Bench:
                         remove(entry.path, lambda: time.monotonic() < until)
                     finally:
                         os.close(held)
+
+
+def _failure(line: str, code: int, said: str) -> str:
+    return f"`{line}` ended with {code}: {' | '.join(said.splitlines()[-_END_LINES:])[-_END:]}"
 
 
 def _borrow(directory: str, *objects: str) -> None:

@@ -6,7 +6,7 @@ then pushed before the reference that needs it.
 Law: the address of the server is that of the remote, or what the base says in `.lfsconfig`: what an agent wrote there
 is never asked. Where git-lfs is not installed, pointers stay pointers, and new content is named.
 
-Touches: files, the environment.
+Touches: files.
 """
 
 from __future__ import annotations

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from spoold.agents.merge import shell
 from spoold.agents.merge.candidate import Candidate, Refused
+from spoold.agents.merge.config import MergeConfig
+from spoold.agents.merge.guarding import Ask, Guards
 from spoold.agents.merge.helping import Nobody
 from spoold.agents.merge.joining import Conflict
 from spoold.agents.merge.landing import Branch
-from spoold.agents.merge.lane import Lane
+from spoold.agents.merge.lane import Lane, Rules
 from spoold.agents.merge.outcome import Outcome
 from spoold.agents.merge.testing import Bench, Suite
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
+from spoold.rules.redaction.scanning import Scanner
 from tests.agents.workspace.repos import Remote, pushed
 
 Run = Callable[[str, str, float | None], tuple[int, str]]
@@ -46,13 +50,22 @@ def land(
     helper: Scripted | None = None,
     run: Run = shell.run,
     setup: tuple[str, ...] = (),
+    listing: str = "",
+    retest: int = 0,
+    ask: Ask | None = None,
+    **config: Any,
 ) -> Outcome:
     """Merge into main, as the handler does."""
     where = Places(str(top / "merger"), {})
     branch = Branch(Mirror(where, str(remote.path)), "main")
     branch.fetch(("refs/spool/*",))
-    bench = Bench(where, branch.mirror, Suite(tests, setup), run)
+    bench = Bench(where, branch.mirror, Suite(tests, setup, listing=listing), run)
+    guards = None
+    if config:
+        said = MergeConfig.model_validate({"repos": str(remote.path), **config})
+        guards = Guards(said, ask or Nobody().allows, Scanner({}))
     try:
-        return Lane(branch, bench, helper or Scripted(), "m1", lambda text: None).run(candidates)
+        lane = Lane(branch, bench, helper or Scripted(), "m1", lambda text: None, Rules(guards, retest))
+        return lane.run(candidates)
     finally:
         bench.close()

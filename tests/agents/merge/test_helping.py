@@ -120,3 +120,13 @@ def test_nobody_is_asked_where_that_is_not_wanted_or_not_possible() -> None:
     spool = Spool([], [Said(None, rejected=True)])
     assert isinstance(helper(spool, rounds=0).resolve(CONFLICT), Refused)
     assert isinstance(Nobody().resolve(CONFLICT), Refused)
+
+
+def test_what_is_protected_needs_a_yes_and_silence_is_none() -> None:
+    spool = Spool([], [Said("land"), Said("leave"), Said("land", rejected=True)])
+    asked = helper(spool)
+    assert [asked.allows(WORK, ("tests/a.py",)) for _ in range(4)] == [True, False, False, False]
+    said = f"edit ({THEIRS[:12]}) changes what is protected: tests/a.py. Shall it land, or leave it out?"
+    assert spool.asked[0] == f"Merge into main: {said}"
+    assert not helper(Spool([], [Said("land")]), ask_s=0).allows(WORK, ("tests/a.py",))
+    assert not Nobody().allows(WORK, ("tests/a.py",))

@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from spoold.agents.merge.candidate import Candidate, Refused
-from spoold.agents.workspace.remote import WorkspaceFailed
 from tests.agents.merge.lanes import Scripted, land, work
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 from tests.e2e.pool import wait_for
@@ -175,13 +174,24 @@ def test_a_branch_that_was_turned_back_meanwhile_is_not_overwritten(remote: Remo
     assert git("log", "-1", "--format=%P", outcome.after, cwd=remote.path).split()[0] == remote.first
 
 
-def test_a_remote_that_refuses_the_push_is_said(remote: Remote, tmp_path: Path) -> None:
-    one = work(remote, tmp_path, "one", {"b.txt": "one\n"})
+def test_a_remote_that_refuses_the_push_is_asked_once(remote: Remote, tmp_path: Path) -> None:
+    """G15: a protected main ran the tests four times, and what the server said was no end."""
+    one, two = work(remote, tmp_path, "one", {"a.txt": "one\n"}), work(remote, tmp_path, "two", {"a.txt": "two\n"})
     hook = remote.path / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho main is protected >&2\nexit 1\n")
     hook.chmod(0o755)
-    with pytest.raises(WorkspaceFailed, match=r"does not take the merge into main: .*main is protected"):
-        land(remote, tmp_path, one)
+    lines: list[str] = []
+
+    def run(line: str, tree: str, within_s: float | None) -> tuple[int, str]:
+        lines.append(line)
+        return 0, ""
+
+    resolved = Scripted(lambda conflict: replace(two, rounds=0))
+    outcome = land(remote, tmp_path, one, two, tests=("check",), run=run, helper=resolved)
+    assert [(found.task, found.reason) for found in outcome.refused] == [("one", "remote"), ("two", "remote")]
+    assert re.search("does not take the merge into main: .*main is protected", outcome.refused[0].detail)
+    assert lines == ["check"]
+    assert not outcome.waits
     assert remote.commit("main") == remote.first
 
 
@@ -307,3 +317,11 @@ def test_what_tests_leave_in_the_tree_holds_no_good_work_up(remote: Remote, tmp_
     outcome = land(remote, tmp_path, bad, good, tests=("judge",), run=run)
     assert [one.task for one, _ in outcome.landed] == ["good"]
     assert list((tmp_path / "merger" / "merges").iterdir()) == []
+
+
+def test_of_a_long_output_its_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spoold.agents.merge import shell
+
+    monkeypatch.setattr(shell, "OUTPUT_MAX", 20)
+    monkeypatch.setattr(shell, "_PIECE", 32)
+    assert shell.run("seq 1000; echo the end", str(tmp_path)) == (0, "98\n999\n1000\nthe end")

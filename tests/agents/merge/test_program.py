@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spoold.agents.merge.__main__ import main
+from spoold.agents.profiles import expand
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
 
@@ -17,6 +18,7 @@ class Handler:
 
     def __init__(self, top: Path, remote: Remote) -> None:
         self.top, self.remote = top, remote
+        self.env: dict[str, str] = {}
         self.deps = top / "deps"
         self.deps.mkdir()
 
@@ -25,6 +27,7 @@ class Handler:
         (self.top / "task.json").write_text(json.dumps({"id": "m", "type": "merge", "input": given}))
         names = {"TASK_FILE": "task.json", "RESULT_FILE": "result.json", "DEPS_DIR": "deps"}
         environ = {f"SPOOL_{name}": str(self.top / file) for name, file in names.items()}
+        environ |= self.env
         mine = [] if "--repo" in words or bare else ["--repo", str(self.remote.path)]
         return main(["--dir", str(self.top / "merger"), *mine, *words], environ)
 
@@ -132,7 +135,7 @@ def test_a_tag_is_no_branch(handler: Handler, capsys: pytest.CaptureFixture[str]
 def test_a_task_that_says_no_merge_fails_for_good(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
     assert handler.run(tasks=()) == 64
     assert handler.run("--repo", "/srv/only") == 64
-    assert "is not merged here. Fix: name it as --repo of this handler." in capsys.readouterr().err
+    assert "is not merged here. Fix: add it to repos in [merge] of the worker." in capsys.readouterr().err
     assert main([], {}) == 64
     assert main([], {"SPOOL_TASK_FILE": "/none"}) == 64
 
@@ -176,3 +179,53 @@ def test_a_handler_that_names_no_repository_merges_nothing(
     assert handler.remote.commit("main") == handler.remote.first
     assert handler.run("--repo", "ext::sh") == 64
     assert "--repo" in capsys.readouterr().err
+    assert handler.run("--max-files", "0") == 64
+    assert "the command of this handler: --max-files: too small" in capsys.readouterr().err
+
+
+def test_a_remote_that_is_away_is_tried_later_and_costs_nothing(
+    handler: Handler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G15: with pauses that grow."""
+    edited(handler)
+    assert handler.run("--test", "false", tasks=("none",)) == 65
+    handler.remote.path.rename(handler.top / "away")
+    assert handler.run() == 75
+    assert handler.result["outcome"] == "later"
+    assert "cannot be read here" in handler.result["reasons"][0]
+    first = handler.result["retry_after_s"]
+    before = handler.top / "previous.json"
+    before.write_text(json.dumps({"attempt": 1, "output": handler.result}))
+    handler.env["SPOOL_PREVIOUS_FILE"] = str(before)
+    assert handler.run() == 75
+    assert handler.result["retry_after_s"] == 2 * first
+    (handler.top / "away").rename(handler.remote.path)
+    assert handler.run() == 0
+    assert "cannot be read here" in capsys.readouterr().err
+
+
+def test_what_was_made_and_is_not_in_the_work_is_told(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    """G17: nobody merges half of some work unknowingly."""
+    said = edited(handler)
+    lacks = {
+        "left_out": ["pipe: it is no file", 7],
+        "beside": ["the branch other: abc, below refs/spool/edit/1.more"],
+    }
+    handler.depends_on("edit", {"workspace": {**said, **lacks}})
+    assert handler.run() == 0
+    (landed,) = handler.result["landed"]
+    assert (landed["left_out"], landed["beside"]) == (["pipe: it is no file", "7"], lacks["beside"])
+    assert "edit: not in what landed: pipe: it is no file" in capsys.readouterr().out
+    assert handler.run() == 0
+    assert "edit: not in what landed: the branch other" in capsys.readouterr().out
+
+
+def test_the_table_of_the_worker_says_it_all(handler: Handler) -> None:
+    edited(handler)
+    table = {"repos": str(handler.remote.path), "test": "test -e edit.txt", "dir": str(handler.top / "merger")}
+    made = expand({"merge": {**table, "max_files": 1}}, "w.toml", {})["handlers"]["merge"]
+    handler.env = made["env"]
+    assert handler.run("--repo", "/not/this") == 0
+    edited(handler, "more", {"a.txt": "2\n", "b.txt": "2\n"})
+    assert handler.run("--repo", "/not/this", tasks=("more",)) == 65
+    assert handler.result["refused"][0]["reason"] == "max_files"
