@@ -110,7 +110,7 @@ def test_work_goes_back_to_the_branch_that_it_began_with(
 def test_a_profile_without_a_repository_has_nothing_to_merge() -> None:
     assert profile(then="merge", allow_repos=["*"]).then == "merge"
     for said in ({}, {"workspace": {"kind": "none"}}):
-        with pytest.raises(BadFile, match="no repository to merge in"):
+        with pytest.raises(BadFile, match='then = "merge" has no repository'):
             profile(then="merge", **said)
     with pytest.raises(BadFile, match="then"):
         profile(then="deploy", allow_repos=["*"])

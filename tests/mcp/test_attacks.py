@@ -37,7 +37,7 @@ for _ in range(100):
         ("run_background", {"command": "x", "priority": 99}, "priority: unknown field"),
         ("run_background", {"command": "x", "label": "y" * 201}, "label: longer than 200 characters"),
         ("run_background", {"command": "y" * 3_000_000}, "command: longer than 100000 characters"),
-        ("delegate_task", {"agent": "a b", "prompt": "x"}, "type"),
+        ("delegate_task", {"agent": "a b", "prompt": "x"}, "no live worker has the agent 'a b'"),
         ("delegate_task", {"agent": "coder", "prompt": ""}, "prompt: empty"),
         ("delegate_task", {"agent": "coder", "prompt": "x", "input": DEEP}, "input: not an object"),
         ("delegate_task", {"agent": "coder", "prompt": "x" * 1_000_001}, "prompt: longer than"),

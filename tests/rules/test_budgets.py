@@ -52,6 +52,11 @@ def tenth(number: int = 1) -> Asked:
     return Asked(own=(("cost_usd", number * 100_000),))
 
 
+def test_a_text_is_no_amount() -> None:
+    with pytest.raises(TypeError, match="str is no amount"):
+        micros("7")  # type: ignore[arg-type]
+
+
 def test_ten_times_a_tenth_is_one() -> None:
     sums = Sums()
     for number in range(10):

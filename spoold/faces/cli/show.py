@@ -66,7 +66,8 @@ def show(
     a prompt stands by itself, and what is hidden in it becomes escapes. For a task that waits for an approval it is
     whole, and the last line is the `spool approve` that approves this content and no other. Options select tasks in
     place of ids: each task that fits all of them. With --json, one id is an object, several ids or a selection are a
-    list. --tree adds the tokens and the cost of a task's children and theirs: it reads every task of the spool.
+    list. With --tree, the tokens and the cost of a task's children and theirs are added: that reads every task of the
+    spool.
     """
     from spoold.client.info import described
     from spoold.protocol.lifecycle import SHOWN

@@ -7,11 +7,12 @@ import pytest
 from spoold.agents import ending
 from spoold.agents.adapters import finding
 
-RESULT = '{"type":"result","subtype":"success","result":"x","total_cost_usd":COST,"usage":{"input_tokens":5}}'
+RESULT = (
+    '{"type":"result","subtype":"success","result":"x","total_cost_usd":COST,"modelUsage":{"m":{"inputTokens":5}}}'
+)
 SAID = {
     "claude": RESULT,
-    "qwen": RESULT,
-    "opencode": '{"type":"step_finish","part":{"reason":"stop","cost":COST,"tokens":{"input":5}}}',
+    "opencode": '{"type":"step_finish","part":{"id":"1","reason":"stop","cost":COST,"tokens":{"input":5}}}',
     "generic": 'SPOOL:USAGE {"tokens_in":5,"cost_usd":COST}',
 }
 WRONG = ("1e300", "1e13", "-1", "NaN", "Infinity", "1e999", '"7"', "true", "9" * 400, "[1]", "null")
