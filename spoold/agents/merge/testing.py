@@ -100,7 +100,7 @@ class Bench:
         Git(tree=self._tree)("init", "--quiet", "--template=", ".")
         own = os.path.join(self._tree, ".git")
         _borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
-        lfs.fetch(self.git, self._mirror.repo, commit, commit)
+        lfs.fetch(self.git, self._mirror.repo, self._mirror.owned(self.git, commit), commit)
         reads = (self._mirror.directory, self.git.directory)
         checkout.fill(Git(own, tree=self._tree), reads, (self._tree,), "checkout", "--quiet", "--detach", commit)
         if why := self._first_failure(self._suite.setup):

@@ -55,8 +55,8 @@ class Commits:
         return [line for line in _text(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]
 
     def references(self) -> dict[str, str]:
-        """Return the commit of each reference, and of each entry of the stash."""
-        found = self.below("refs/")
+        """Return what each reference names, and the commits of worktrees and of each entry of the stash."""
+        found = {**self.below("refs/"), **self._worktrees()}
         stash = found.pop("refs/stash", None)
         log = _text(os.path.join(self.shared, "logs", "refs", "stash")).splitlines()
         older = [words[1] for line in log[-_REFERENCES_MAX:] if len(words := line.split(" ", 2)) == 3]
@@ -73,6 +73,15 @@ class Commits:
                 one = self._resolved(_text(os.path.join(top, path)))
                 if one is not None and len(found) < _REFERENCES_MAX:
                     found[f"{prefix}{path}"] = one
+        return found
+
+    def _worktrees(self) -> dict[str, str]:
+        """Return what is checked out in each worktree of this repository."""
+        top, found = os.path.join(self.shared, "worktrees"), dict[str, str]()
+        for folder in walk(top):
+            one = self._resolved(_text(os.path.join(top, folder.path, "HEAD"))) if "HEAD" in folder.files else None
+            if one is not None and len(found) < _REFERENCES_MAX:
+                found[f"the worktree {folder.path}"] = one
         return found
 
     def _resolved(self, text: str) -> str | None:

@@ -96,7 +96,9 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
     """Have the program in the cage pack it all, and take that into our own repository. Errors: GitFailed, OSError."""
     git, found, scratch = keeper(folder), commits_of(folder, record, mirror), scratch_of(folder)
     os.makedirs(scratch, exist_ok=True)
-    heads = mirror.git("for-each-ref", "--format=%(objectname)", f"--count={_KNOWN_MAX}", HEADS).lines
+    mirrors = [mirror, *(Mirror(mirror.places, one) for one in record.submodules.values())]
+    words = ("for-each-ref", "--format=%(objectname)", f"--count={_KNOWN_MAX}", HEADS)
+    heads, *others = (there.git(*words).lines for there in mirrors)
     request = Request(
         tree=tree_of(folder),
         own=found.own,
@@ -112,10 +114,10 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         message=message,
         owns=owns,
         submodules={path: Mirror(mirror.places, one).objects for path, one in record.submodules.items()},
+        elsewhere=[one for found in others for one in found],
         branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",
     )
-    others = (Mirror(mirror.places, one).directory for one in record.submodules.values())
-    caged(_PROGRAM, request, (tree_of(folder), mirror.directory, *others), scratch)
+    caged(_PROGRAM, request, (tree_of(folder), *(one.directory for one in mirrors)), scratch)
     out = os.path.join(scratch, "out")
     with lfs.opened(os.path.join(out, "made.json")) as file:
         data = file.read(_SAID_MAX + 1)

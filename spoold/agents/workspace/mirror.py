@@ -24,6 +24,10 @@ from spoold.system.remover import remove
 from spoold.system.walking import walk
 
 HEADS = "refs/remotes/origin/"
+# Branches to which agents' accepted work is pushed.
+_OF_AGENTS = f"{HEADS}spool/"
+# So many places where work left the branches are compared.
+_EDGES_MAX = 100
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Agents in worktrees of the mirror take locks of it without ours; they hold them for less than this (s).
 _STALE_S = 30.0
@@ -120,6 +124,18 @@ class Mirror:
         raise WorkspaceFailed(
             f"{self.repo} has no branch, tag or commit {base}. Fix: name one of those it has: {known}."
         )
+
+    def owned(self, git: Git, commit: str) -> str:
+        """Return the newest commit that this one goes on from and a branch or tag of people has; '' for none. What an
+        agent pushed says nothing for its owner. git: has the commit. Errors: GitFailed."""
+        rows = self.git("for-each-ref", "--format=%(objectname) %(refname)", HEADS, "refs/tags/").lines
+        tips = [one for one, _, name in (row.partition(" ") for row in rows) if not name.startswith(_OF_AGENTS)]
+        told = "".join([f"{commit}\n", *(f"^{one}\n" for one in tips)])
+        found = git("rev-list", "--boundary", "--stdin", given=told).lines
+        edges = [row[1:] for row in found if row.startswith("-")]
+        if not found:
+            return commit
+        return git("merge-base", "--independent", *edges[:_EDGES_MAX]).lines[0] if edges else ""
 
     def _has_fetched(self, git: Git) -> bool:
         return bool(git.ask("for-each-ref", "--count=1", HEADS).out)

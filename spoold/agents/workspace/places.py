@@ -34,7 +34,8 @@ class Record(Strict):
     saved: whether nothing has been made there since the last save; ref and commit: what the remote was given, ''
     for nothing; more_ref and more: the same of what lies beside the work; left_out: what could not be saved; ended:
     when it was closed (epoch, s), None while it is open. admin: the git directory of a worktree, '' for a clone;
-    submodules: path and address of those that were fetched; spool: of which spool the task is; words: what the agent
+    owner: the newest commit below the base that is no agent's, '' for none: addresses come from there; submodules:
+    path and address of those that were fetched; spool: of which spool the task is; words: what the agent
     ended with, until nothing is missing any more.
     """
 
@@ -45,6 +46,7 @@ class Record(Strict):
     spool: str = ""
     start: str = ""
     base: str = ""
+    owner: str = ""
     admin: str = ""
     submodules: dict[str, str] = {}
     began: float

@@ -24,7 +24,7 @@ import os
 import resource
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -64,8 +64,8 @@ class Request:
     """What is to be saved. tree: the files; own, shared, borrows: the git directory, as of `Commits`; scratch: a
     folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
     began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
-    agent's own count; submodules: path of each that was fetched, and the objects that it borrows; branch: the only
-    reference that is the agent's own, '' where all of them are."""
+    agent's own count; submodules: path of each that was fetched, and the objects that it borrows; elsewhere: commits
+    that their remotes have; branch: the only reference that is the agent's own, '' where all of them are."""
 
     tree: str
     own: str
@@ -81,6 +81,7 @@ class Request:
     message: str
     owns: bool
     submodules: dict[str, str]
+    elsewhere: list[str]
     branch: str
 
 
@@ -267,10 +268,16 @@ class Saver:
         if not one.shared:
             return
         start = commit_of(git, [head] if head else [])
-        tips = {"HEAD": start, **{name: commit for name, commit in one.references().items() if commit != start}}
-        known = self._there(one.below(_FETCHED).values())
-        lines = _range(filter(None, tips.values()), [*known, self._made.commit])
+        others = {name: commit for name, commit in self._peeled(one.references(), path).items() if commit != start}
+        tips = {"HEAD": start, **others}
+        fetched = [commit for name, commit in others.items() if name.startswith(_FETCHED)]
+        lines = _range(filter(None, tips.values()), [*self._said.elsewhere, self._made.commit])
         new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
+        if not new.code and int(new.out or 0) > WITHIN_MAX and fetched:
+            # So much was hardly made here: what its remotes are said to have stays with them.
+            tips = {name: commit for name, commit in tips.items() if commit not in fetched}
+            lines = _range(filter(None, tips.values()), [*self._said.elsewhere, *fetched, self._made.commit])
+            new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
         if new.code or int(new.out or 0) > WITHIN_MAX:
             why = "they are not whole" if new.code else f"they have more than {WITHIN_MAX >> 20} MiB"
             self._made.left_out.append(f"{path}: the commits of the repository there: {why}")
@@ -283,9 +290,11 @@ class Saver:
     def _tip_within(self, path: str, name: str, commit: str) -> _Tip:
         """Return a commit of a repository within, as it is told."""
         if name != "HEAD":
-            return _Tip(f"{path}: {name} of a repository within", commit)
-        submodule = path in self._made.links
-        return _Tip(f"{path}: commits of a {'submodule' if submodule else 'repository within'}", commit, submodule)
+            amiss = False if name.startswith(_FETCHED) else None
+            return _Tip(f"{path}: {name} of a repository within", commit, amiss)
+        # Whether the remote of a submodule has its commit is asked outside.
+        kind = "submodule" if path in self._made.links else "repository within"
+        return _Tip(f"{path}: commits of a {kind}", commit, amiss=False)
 
     def _submodule_files(self, path: str) -> None:
         """Note the files of a submodule, where they are not those of the commit that is checked out in it. Without a
@@ -310,12 +319,10 @@ class Saver:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
         git, only = self._git, self._said.branch
         tips = found.references() if found.shared else {}
-        fetched = self._there(one for name, one in tips.items() if name.startswith(_FETCHED))
-        tips = {name: one for name, one in tips.items() if only in ("", name) and not name.startswith(_FETCHED)}
+        tips = {name: one for name, one in self._peeled(tips, "").items() if only in ("", name)}
         if not tips:
             return
-        known = [*self._said.known, self._said.start, self._made.commit, *fetched]
-        lines = _range(self._there(tips.values()), known)
+        lines = _range(tips.values(), [*self._said.known, self._said.start, self._made.commit])
         done = git.ask("rev-list", "--objects", "--stdin", given=lines)
         if done.code:
             self._made.left_out.append(f"commits of other branches: they are not whole: {done.errors.strip()[-200:]}")
@@ -326,15 +333,23 @@ class Saver:
                 continue
             if len(self._tips) < TIPS_MAX:
                 branch = name.removeprefix("refs/heads/")
-                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit))
+                # What is below a remote's name may be fetched: it is pushed, and nobody is told to merge it.
+                amiss = False if name.startswith(_FETCHED) else None
+                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit, amiss))
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
-    def _there(self, commits: Iterable[str]) -> list[str]:
-        """Return those of these commits that there are. Errors: GitFailed."""
-        names = "".join(f"{one}^{{commit}}\n" for one in dict.fromkeys(commits))
-        rows = self._git("cat-file", "--batch-check=%(objectname)", given=names).lines
-        return [row for row in rows if " " not in row]
+    def _peeled(self, tips: Mapping[str, str], path: str) -> dict[str, str]:
+        """Return the commit that each name leads to, through tags. What leads to none is left out, and told where the
+        repository, whose path within this is, is torn. Errors: GitFailed."""
+        asked = "".join(f"{one}^{{commit}}\n" for one in tips.values())
+        done = self._git.ask("cat-file", "--batch-check=%(objectname)", given=asked)
+        if done.code:
+            self._made.left_out.append(
+                f"{path or 'other branches'}: commits there are torn: {done.errors.strip()[-200:]}"
+            )
+            return {}
+        return {name: row for name, row in zip(tips, done.lines, strict=True) if " " not in row}
 
     def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
         """Bring out the content of new files of git-lfs. Errors: GitFailed, OSError."""

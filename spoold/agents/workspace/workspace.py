@@ -165,10 +165,10 @@ class Workspace:
             raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
         git = checkout.keeper(self._folder)
         leaks = self._leaks(git, made)
-        lfs.push(git, repo, record.base, list(made.lfs))
+        lfs.push(git, repo, record.owner, list(made.lfs))
         more, beside, amiss = self._publish_more(git, made)
         amiss += leaks
-        amiss += [*made.left_out, *submodules.unknown(git, repo, record.base, made.links, self._folder)]
+        amiss += [*made.left_out, *submodules.unknown(git, repo, record.owner, made.links, self._folder)]
         ref = ""
         if made.changed_files:
             own = (record.ref, record.commit)
@@ -259,7 +259,8 @@ class Workspace:
                 earlier_ref = publishing.newest(earlier, record.task, record.attempt)
             self.resumed, start = earlier_ref or ("", base)
             branch = checkout.branch_of(record.task, record.attempt)
-            lfs.fetch(git, config.repo, base, start)
+            owner = self._mirror.owned(git, base)
+            lfs.fetch(git, config.repo, owner, start)
             if config.kind == "worktree":
                 admin = checkout.worktree(git, self._folder, branch, start)
                 self._record = record.model_copy(update={"admin": admin})
@@ -268,12 +269,14 @@ class Workspace:
             checkout.clone(self._mirror, self._folder, branch, start, record.profile)
         given = {}
         if config.submodules == "fetch":
-            found = submodules.fetched(self.places, self._mirror.git, config.repo, base, start)
+            found = submodules.fetched(self.places, self._mirror.git, config.repo, owner, start)
             for path, (mirror, commit) in found.items():
                 checkout.submodule(mirror, self._folder, path, commit, record.profile)
                 given[path] = mirror.repo
         checkout.keep(self._mirror, self._folder, self._record)
-        self._record = self._record.model_copy(update={"start": start, "base": base, "submodules": given})
+        self._record = self._record.model_copy(
+            update={"start": start, "base": base, "owner": owner, "submodules": given}
+        )
 
     def _take_place(self) -> str | None:
         """Make this attempt's folder, with its lock; what an earlier attempt left there is saved, and moved aside.

@@ -225,14 +225,60 @@ def test_the_history_of_a_repository_within_comes_to_the_remote_beside_the_work(
         assert made.resumed == "refs/spool/edit/1", "what lies beside is not taken for the work"
 
 
-def test_a_clone_of_another_repository_has_no_history_of_the_agent(remote: Remote, tmp_path: Path) -> None:
+def test_a_clone_of_another_repository_is_beside_the_work_and_not_amiss(remote: Remote, tmp_path: Path) -> None:
+    """What it says of its remotes is the agent's own word: what it pushed to a folder of its own was lost."""
     (tmp_path / "other").mkdir()
     library = Remote(tmp_path / "other", {"lib.txt": "lib\n"})
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
         git("clone", "-q", str(library.path), "lib", cwd=tree)
+        own = commit(tree / "lib", {"own.txt": "own\n"}, "side")
+        git("init", "-q", "--bare", str(tmp_path / "aside.git"))
+        git("push", "-q", str(tmp_path / "aside.git"), "side", cwd=tree / "lib")
+        git("update-ref", "refs/remotes/aside/side", own, cwd=tree / "lib")
+        git("checkout", "-q", "main", cwd=tree / "lib")
+        git("branch", "-D", "side", cwd=tree / "lib")
         saved = made.save("saved")
-    assert (remote.files(saved.ref), saved.more) == (["a.txt", "lib/lib.txt"], "")
+    assert (remote.files(saved.ref), saved.amiss) == (["a.txt", "lib/lib.txt"], ())
+    assert holds(remote, saved.more, own)
+    assert holds(remote, saved.more, library.first)
+
+
+def test_a_large_clone_keeps_what_its_remotes_are_said_to_have(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    library = Remote(tmp_path / "other", {"lib.txt": str(os.urandom(3000))})
+    monkeypatch.setattr(saving, "WITHIN_MAX", 2000)
+    monkeypatch.setattr(committing, "caged", beside)
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("clone", "-q", str(library.path), "lib", cwd=tree)
+        own = commit(tree / "lib", {"own.txt": "own\n"})
+        saved = made.save("saved")
+    assert saved.left_out == ()
+    assert holds(remote, saved.more, own)
+
+
+@pytest.mark.parametrize("how", ["annotated", "nested tag", "worktree", "remote"])
+def test_a_commit_that_no_branch_names_is_beside_the_work(remote: Remote, tmp_path: Path, how: str) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        own = commit(tree, {"side.txt": "x\n"}, "side")
+        git("checkout", "-q", "spool/edit/1", cwd=tree)
+        git("branch", "-D", "side", cwd=tree)
+        if how == "worktree":
+            git("worktree", "add", "-q", "--detach", str(tmp_path / "aside"), own, cwd=tree)
+        elif how == "remote":
+            git("update-ref", "refs/remotes/origin/side", own, cwd=tree)
+        else:
+            git("tag", "-a", "-m", "kept", "one", own, cwd=tree)
+        if how == "nested tag":
+            git("tag", "-a", "-m", "of a tag", "two", "one", cwd=tree)
+            git("tag", "-d", "one", cwd=tree)
+        saved = made.save("saved")
+    assert holds(remote, saved.more, own)
+    assert bool(saved.amiss) == (how != "remote")
 
 
 def test_a_repository_within_that_cannot_be_read_is_said(remote: Remote, tmp_path: Path) -> None:

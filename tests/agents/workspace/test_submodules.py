@@ -110,6 +110,30 @@ def test_one_that_the_base_does_not_have_is_amiss_and_its_address_is_not_asked(
     )
 
 
+@pytest.mark.parametrize("branch", ["", "spool/edit"])
+def test_addresses_of_an_agent_are_not_asked_where_another_begins_with_its_work(
+    remote: Remote, library: Remote, tmp_path: Path, branch: str
+) -> None:
+    """An agent's `.gitmodules` and `.lfsconfig` were asked, as soon as its work was the base of another task."""
+    (tmp_path / "private").mkdir()
+    private = Remote(tmp_path / "private", {"private.txt": "private\n"})
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("config", "-f", ".gitmodules", "submodule.lib.url", str(private.path), cwd=tree)
+        write(tree, {".lfsconfig": "[lfs]\n\turl = http://127.0.0.1:1/x\n", ".gitattributes": "*.bin filter=lfs\n"})
+        git("update-index", "--add", "--cacheinfo", f"160000,{private.first},lib", cwd=tree)
+        git("add", ".gitmodules", cwd=tree)
+        git("commit", "-q", "-m", "mine", cwd=tree)
+        saved = made.save("saved")
+        if branch:
+            made.push_branch(branch)
+    with (
+        workspace(remote, tmp_path / "host", "next", base=branch or saved.ref, submodules="fetch") as made,
+        pytest.raises(WorkspaceFailed, match=f"{library.path} has no branch, tag or commit {private.first}"),
+    ):
+        made.open()
+
+
 def test_a_remote_of_one_that_cannot_be_asked_is_said(remote: Remote, library: Remote, tmp_path: Path) -> None:
     newer = library.land({"lib.txt": "newer\n"})
     with workspace(remote, tmp_path / "host", submodules="fetch") as made:
