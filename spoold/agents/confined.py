@@ -100,7 +100,7 @@ class Confined:
         remove(folder)
         os.mkdir(folder, mode=0o700)
         os.mkdir(f"{folder}/empty")
-        held = guarded(opened.directory, opened.whose)
+        held = guarded(opened.directory, opened.whose, opened.submodules)
         box = mailbox(self._given(f"{folder}/context"), f"{folder}/box")
         shown = (*self._config.show, *box.shown, *opened.borrowed)
         root = self._environ.get("SPOOL_ROOT")

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from spoold.agents import homes
 from spoold.agents.accepting import inside
 from spoold.agents.sandbox.guarded import Whose
+from spoold.agents.workspace.git import Git, GitFailed
 from spoold.protocol.errors import SpoolError
 from spoold.system.walking import walk
 
@@ -35,9 +36,9 @@ class NoPlace(SpoolError):
 class Opened:
     """Where an agent works. home: its private folder for settings and sessions; returning: whether both are those of
     an earlier attempt, so that its session can be resumed; env: variables that its processes get besides; borrowed:
-    what else it must be able to read; whose: the repository there, as of `guarded`; setup: lines for
-    the shell, to be run in it first; done: what an earlier attempt ended with whose work could only be pushed now, as
-    `Workspace.keep_words` was told it."""
+    what else it must be able to read; whose: the repository there, as of `guarded`, and submodules: where it has
+    some; setup: lines for the shell, to be run in it first; done: what an earlier attempt ended with whose work could
+    only be pushed now, as `Workspace.keep_words` was told it."""
 
     directory: str
     home: str
@@ -45,6 +46,7 @@ class Opened:
     env: Mapping[str, str] = field(default_factory=dict)
     borrowed: tuple[str, ...] = ()
     whose: Whose = "none"
+    submodules: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     done: Mapping[str, Any] = field(default_factory=dict)
 
@@ -148,7 +150,10 @@ class Folder:
         returning = os.path.isdir(self._home)
         os.makedirs(self._home, mode=0o700, exist_ok=True)
         self._before = _files(self._directory)
-        return Opened(self._directory, self._home, returning, whose="shared" if self._kept else "none")
+        links = _submodules(self._directory) if self._kept else ()
+        return Opened(
+            self._directory, self._home, returning, whose="shared" if self._kept else "none", submodules=links
+        )
 
     def keep_words(self, said: Mapping[str, Any]) -> None:
         """Nothing comes after this: there is no place that may be away."""
@@ -193,6 +198,16 @@ def _files(directory: str) -> dict[str, tuple[int, int]] | None:
         if len(found) > FILES_MAX:
             return None
     return found
+
+
+def _submodules(directory: str) -> tuple[str, ...]:
+    """Return the paths of a repository's submodules, as its index says, which no agent in a sandbox writes."""
+    git = Git(os.path.join(directory, ".git"))
+    with suppress(GitFailed):
+        if os.path.isdir(git.directory):
+            rows = (row.partition("\t") for row in git("ls-files", "--stage", "-z").names)
+            return tuple(path for about, _, path in rows if about.startswith("160000 "))
+    return ()
 
 
 def state_home(environ: Mapping[str, str]) -> str:

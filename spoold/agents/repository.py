@@ -44,8 +44,8 @@ class Repository:
             own.env,
             own.borrowed,
             _WHOSE[own.config.kind],
-            own.config.setup,
-            own.done,
+            setup=own.config.setup,
+            done=own.done,
         )
 
     def keep_words(self, said: Mapping[str, Any]) -> None:

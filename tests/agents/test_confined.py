@@ -23,6 +23,7 @@ from spoold.agents.sandbox import policy
 from spoold.agents.sandbox.entering import Entered
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
+from tests.agents.workspace.repos import git
 
 AGENT = """
 import json, os, sys
@@ -139,6 +140,34 @@ def test_keys_of_the_worker_are_not_in_the_sandbox(tmp_path: Path, bubblewrap: N
 def test_where_the_call_is_not_known_the_keyring_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "_KEYCTL", {})
     leave_keyring()
+
+
+PLANTS_REPOSITORY = """
+import os
+for name in ("lib", "other"):
+    os.makedirs(name, exist_ok=True)
+    try:
+        os.mkdir(name + "/.git")
+        open(name + "/.git/config", "w").write("[core]\\n fsmonitor = /bin/true\\n")
+    except OSError as error:
+        print(name, error.strerror)
+print("done")
+"""
+
+
+def test_a_submodule_without_a_repository_gets_none_from_an_agent(tmp_path: Path, bubblewrap: None) -> None:
+    """The owner's `git status` ran what an agent had put into the empty folder of a submodule."""
+    owned = tmp_path / "repo"
+    git("init", "-q", str(owned))
+    git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib", cwd=owned)
+    (owned / "lib").mkdir()
+    made = desk(tmp_path, cwd=str(owned))
+    made.cwd = owned
+    (tmp_path / "tools" / "agent.py").write_text(PLANTS_REPOSITORY)
+    ended = made.run(prompt="x")
+    assert "lib" in ended.result["text"], ended.said
+    assert not (owned / "lib" / ".git").exists()
+    assert (owned / "other" / ".git").exists(), "what it may make, it makes: the script works"
 
 
 def test_a_file_that_the_sandbox_does_not_show_is_hinted_at() -> None:

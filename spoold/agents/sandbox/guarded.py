@@ -18,6 +18,7 @@ Touches: files.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -50,8 +51,9 @@ class Guarded:
 NOTHING = Guarded()
 
 
-def guarded(workspace: str, whose: Whose) -> Guarded:
-    """Return what is to be held in a workspace. Errors: OSError."""
+def guarded(workspace: str, whose: Whose, submodules: Sequence[str] = ()) -> Guarded:
+    """Return what is to be held in a workspace. submodules: paths at which git looks for a repository, also where
+    there is none yet. Errors: OSError."""
     if whose == "none":
         return NOTHING
     git = f"{workspace}/.git"
@@ -59,9 +61,10 @@ def guarded(workspace: str, whose: Whose) -> Guarded:
     if whose == "own":
         return Guarded((git,), (*_there(git, _FIXED), *settings))
     within = tuple(f"{workspace}/{path}/.git" for path in _within(workspace))
+    absent = tuple(path for one in submodules if not os.path.lexists(path := f"{workspace}/{one}/.git"))
     if os.path.lexists(git):
-        return Guarded(fixed=(git, *settings, *within), shown=_elsewhere(git))
-    return Guarded(fixed=(*settings, *within), absent=(git,))
+        return Guarded(fixed=(git, *settings, *within), shown=_elsewhere(git), absent=absent)
+    return Guarded(fixed=(*settings, *within), absent=(git, *absent))
 
 
 def disarm(held: Guarded) -> list[str]:
