@@ -22,12 +22,13 @@ _AWAY = re.compile(
     r"failed to connect|couldn't connect|unable to connect|empty reply|early eof|unexpected disconnect|"
     r"remote end hung up|broken pipe|returned error: (5\d\d|429|408)|rpc failed|ssl_error|gnutls_handshake|"
     r"kex_exchange_identification|stale file handle|input/output error|endpoint is not connected|"
-    r"resource temporarily unavailable|no space left|disk quota exceeded|too many connections",
+    r"\.lock': file exists|failed to update ref|resource temporarily unavailable|no space left|disk quota exceeded|"
+    r"too many connections",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
     r"\[remote rejected\]|hook declined|protected branch|not allowed to push|non-fast-forward updates|"
-    r"push declined|cannot lock ref.*exists|returned error: 403|exceeds .*file size limit|remote: error: GH\d+",
+    r"push declined|returned error: 403|exceeds .*file size limit|remote: error: GH\d+",
     re.IGNORECASE,
 )
 
