@@ -26,11 +26,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from spoold.protocol.names import parse_beat
-from tests.e2e.pool import Pool, processes, wait_for
+from tests.e2e.pool import Daemon, Pool, processes, wait_for
 from tools.hostility.deeds import Plan, command, plan
 
 BEATS_APART_S = 5.0
@@ -140,7 +140,7 @@ class Arena:
                 breaches.append(f"{task}: {late}; it is {where}")
         breaches += [said for task, mine in plans.items() for said in self._judge_end(task, mine)]
         breaches += self._judge_rest()
-        breaches += self._judge_nodes()
+        breaches += judge_nodes(self._pool, self._nodes, self._ids)
         breaches += self._judge_verbs(sorted(plans))
         return breaches
 
@@ -226,17 +226,6 @@ class Arena:
             yield f"{path!r} is left, and `spool status` does not name it; it says {told}"
         free(self._temporary)
 
-    def _judge_nodes(self) -> Iterator[str]:
-        for name, daemon in self._nodes.items():
-            if not daemon.running:
-                yield f"{name} ended with {daemon.ends()}: {daemon.log.read_text(errors='replace')[-1500:]}"
-            elif self._pool.nodes(name) != self._ids[name]:
-                yield f"{name} was {self._ids[name]} and is {self._pool.nodes(name)}"
-            said = daemon.log.read_text(errors="replace")
-            for blame in BLAMES:
-                if blame in said:
-                    yield f"{name} says {blame!r}: {said[max(0, said.index(blame) - 200) :][:1500]}"
-
     def _judge_verbs(self, tasks: Sequence[str]) -> Iterator[str]:
         """Some verbs are asked of the pool, and some of tasks, by turn."""
         asked: list[tuple[str, ...]] = []
@@ -280,6 +269,19 @@ class Arena:
                     empty = path.name in ("work", "deps") and _is_folder(path) and not _inside(path)
                     if not (folder.name.isdigit() and (empty or path.name == "task.json")):
                         yield str(path)
+
+
+def judge_nodes(pool: Pool, nodes: Mapping[str, Daemon], ids: Mapping[str, list[str]]) -> Iterator[str]:
+    """Judge whether the nodes of a pool live, and blame nobody. ids: what each was called at the beginning."""
+    for name, daemon in nodes.items():
+        if not daemon.running:
+            yield f"{name} ended with {daemon.ends()}: {daemon.log.read_text(errors='replace')[-1500:]}"
+        elif pool.nodes(name) != ids[name]:
+            yield f"{name} was {ids[name]} and is {pool.nodes(name)}"
+        said = daemon.log.read_text(errors="replace")
+        for blame in BLAMES:
+            if blame in said:
+                yield f"{name} says {blame!r}: {said[max(0, said.index(blame) - 200) :][:1500]}"
 
 
 def free(folder: Path) -> None:

@@ -32,7 +32,7 @@ from tools.hostility.agents.killing import Killer, of_tasks
 from tools.hostility.agents.place import OF_THE_USER, SAVED
 from tools.hostility.agents.profiles import worker_file
 from tools.hostility.agents.remotes import Remote, git
-from tools.hostility.arena import BLAMES, SETTINGS
+from tools.hostility.arena import SETTINGS, judge_nodes
 
 SLOTS, REMOTES = 6, 64
 # How long (s) an attempt may take, beyond that its task, a merge, an innocent task, and one look of the owner's.
@@ -160,7 +160,7 @@ class Arena:
             breaches += match.told(match.judge(kept.get(match.task, ""), where))
         breaches += self._judge_canaries(seeds, matches)
         breaches += self._judge_rest([match.task for match in matches])
-        return breaches + list(self._judge_nodes())
+        return breaches + [f"5: {one}" for one in judge_nodes(self._pool, self._nodes, self._ids)]
 
     def close(self) -> list[str]:
         """End the pool; returns the breaches of the laws that count to the end."""
@@ -291,17 +291,6 @@ class Arena:
         """Return processes of ended tasks: those with their variables, and agents, which may have dropped them."""
         agents = [(one.pid, " ".join(one.cmdline())) for one in processes(str(self._folder / "way" / "ear"))]
         return of_tasks(str(self._pool.root), tasks, bool) + agents
-
-    def _judge_nodes(self) -> Iterator[str]:
-        for name, daemon in self._nodes.items():
-            if not daemon.running:
-                yield f"5: {name} ended with {daemon.ends()}: {daemon.log.read_text(errors='replace')[-1500:]}"
-            elif self._pool.nodes(name) != self._ids[name]:
-                yield f"5: {name} was {self._ids[name]} and is {self._pool.nodes(name)}"
-            said = daemon.log.read_text(errors="replace")
-            for blame in BLAMES:
-                if blame in said:
-                    yield f"5: {name} says {blame!r}: {said[max(0, said.index(blame) - 200) :][:1500]}"
 
 
 class Match:
