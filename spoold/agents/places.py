@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from spoold.agents import homes
 from spoold.agents.accepting import inside
 from spoold.agents.sandbox.guarded import Whose
-from spoold.agents.workspace.git import Git, GitFailed
+from spoold.agents.workspace.git import Git, GitFailed, links
 from spoold.protocol.errors import SpoolError
 from spoold.system.walking import walk
 
@@ -205,8 +205,7 @@ def _submodules(directory: str) -> tuple[str, ...]:
     git = Git(os.path.join(directory, ".git"))
     with suppress(GitFailed):
         if os.path.isdir(git.directory):
-            rows = (row.partition("\t") for row in git("ls-files", "--stage", "-z").names)
-            return tuple(path for about, _, path in rows if about.startswith("160000 "))
+            return tuple(links(git("ls-files", "--stage", "-z").names))
     return ()
 
 

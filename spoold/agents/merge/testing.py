@@ -70,7 +70,7 @@ class Bench:
         self.git = Git(os.path.join(self._folder, "lane.git"))
         os.mkdir(self.git.directory)
         self.git("init", "--quiet", "--bare", "--template=")
-        _borrow(self.git.directory, mirror.objects)
+        checkout.borrow(self.git.directory, mirror.objects)
         if walls is not None:
             self._run = walls((mirror.objects, os.path.join(self.git.directory, "objects")))
 
@@ -99,7 +99,7 @@ class Bench:
         os.makedirs(self._tree)
         Git(tree=self._tree)("init", "--quiet", "--template=", ".")
         own = os.path.join(self._tree, ".git")
-        _borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
+        checkout.borrow(own, self._mirror.objects, os.path.join(self.git.directory, "objects"))
         lfs.fetch(self.git, self._mirror.repo, self._mirror.owned(self.git, commit), commit)
         reads = (self._mirror.directory, self.git.directory)
         checkout.fill(Git(own, tree=self._tree), reads, (self._tree,), "checkout", "--quiet", "--detach", commit)
@@ -139,9 +139,3 @@ class Bench:
 
 def _failure(line: str, code: int, said: str) -> str:
     return f"`{line}` ended with {code}: {' | '.join(said.splitlines()[-_END_LINES:])[-_END:]}"
-
-
-def _borrow(directory: str, *objects: str) -> None:
-    os.makedirs(os.path.join(directory, "objects", "info"), exist_ok=True)
-    with open(os.path.join(directory, "objects", "info", "alternates"), "w", encoding="utf-8") as file:
-        file.write("".join(f"{path}\n" for path in objects))

@@ -56,11 +56,6 @@ def variables() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", _PATH), "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
 
 
-def hold() -> bool:
-    """Whether this machine has walls that hold."""
-    return _walls() is not None
-
-
 @cache
 def _walls() -> tuple[Sandbox, Ground] | None:
     ground = look("bwrap", names=False)

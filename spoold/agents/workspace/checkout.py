@@ -73,7 +73,7 @@ def _clone_at(mirror: Mirror, tree: str, author: str) -> Git:
     own = os.path.join(tree, ".git")
     # A sandbox shows it read only if it is there.
     os.mkdir(os.path.join(own, "hooks"))
-    _borrow(own, mirror)
+    borrow(own, mirror.objects)
     git = Git(own, tree=tree)
     for name, value in {
         "user.name": author,
@@ -113,7 +113,7 @@ def keep(mirror: Mirror, folder: str, record: Record) -> None:
     git = keeper(folder)
     os.mkdir(git.directory, mode=0o700)
     git("init", "--quiet", "--bare", "--template=")
-    _borrow(git.directory, mirror)
+    borrow(git.directory, mirror.objects)
     own = record.admin or os.path.join(tree_of(folder), ".git")
     work = os.path.join(scratch_of(folder), "work.git")
     os.makedirs(work, mode=0o700)
@@ -157,7 +157,8 @@ def branch_of(task: str, attempt: int) -> str:
     return f"spool/{encoded(task)}/{attempt}"
 
 
-def _borrow(directory: str, mirror: Mirror) -> None:
+def borrow(directory: str, *objects: str) -> None:
+    """Have a git directory read the objects of these folders, too. Errors: OSError."""
     os.makedirs(os.path.join(directory, "objects", "info"), exist_ok=True)
     with open(os.path.join(directory, "objects", "info", "alternates"), "w", encoding="utf-8") as file:
-        file.write(f"{mirror.objects}\n")
+        file.write("".join(f"{path}\n" for path in objects))

@@ -23,7 +23,7 @@ from pydantic import Field
 from spoold.agents.sandbox.cage import Cage, variables
 from spoold.agents.workspace import lfs
 from spoold.agents.workspace.checkout import branch_of, commits_of, keeper, scratch_of, tree_of
-from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run
+from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run, sweep
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record
 from spoold.agents.workspace.proving import Question
@@ -33,7 +33,6 @@ from spoold.protocol import codec, version
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.fields import Strict
 from spoold.system.beneath import Beneath
-from spoold.system.walking import walk
 
 _PROGRAM, _PROVER = "spoold.agents.workspace.saving", "spoold.agents.workspace.proving"
 # Of what the program says (bytes); how many commits of the remote it is told not to pack again.
@@ -148,10 +147,8 @@ def lacking(mirror: Mirror, folder: str, record: Record) -> list[str]:
 
 def caged(program: str, request: Request | Question, reads: tuple[str, ...], scratch: str) -> str:
     """Run a program of ours in its cage; returns what it printed. Errors: GitFailed, OSError."""
-    python, package = (
-        os.path.realpath(sys.executable),
-        os.path.dirname(os.path.dirname(os.path.realpath(version.__file__))),
-    )
+    python = os.path.realpath(sys.executable)
+    package = os.path.dirname(os.path.dirname(os.path.realpath(version.__file__)))
     programs = (os.path.realpath(sys.base_prefix), python, package, *filter(None, [lfs.program()]))
     cage = Cage(reads, (scratch,), programs)
     env = {**variables(), "PYTHONPATH": os.path.dirname(package), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -167,10 +164,7 @@ def _take_in(git: Git, out: str, wanted: list[str]) -> None:
 
     Errors: GitFailed, OSError.
     """
-    for below in walk(git.directory):
-        for name in below.files:
-            if name.endswith(".lock") or name.startswith("tmp_"):  # of a command that was killed
-                os.unlink(name, dir_fd=below.fd)
+    sweep(git.directory)
     for name in os.listdir(out):
         if _PACK.fullmatch(name):
             with lfs.opened(os.path.join(out, name)) as file:

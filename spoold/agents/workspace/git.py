@@ -24,6 +24,7 @@ from typing import IO
 from spoold.agents.sandbox import cage
 from spoold.agents.sandbox.cage import Cage
 from spoold.protocol.errors import SpoolError
+from spoold.system.walking import walk
 
 # Of git's own variables only those that say how to reach a remote.
 _KEPT = frozenset({"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_PROXY_COMMAND", "GIT_PROXY_SSL_CAINFO"})
@@ -276,6 +277,23 @@ def commit_of(git: Git, names: Iterable[str]) -> str | None:
         if done.code == 0:
             return done.out.strip()
     return None
+
+
+def links(rows: Iterable[str]) -> dict[str, str]:
+    """Return path and commit of each submodule in rows of `ls-files --stage` or `ls-tree`."""
+    found = {}
+    for about, _, path in (row.partition("\t") for row in rows):
+        if about.startswith("160000 "):
+            found[path] = max(about.split(), key=len)  # the others are mode, type and stage
+    return found
+
+
+def sweep(directory: str) -> None:
+    """Remove what a killed command left in a git directory in which no other one runs. Errors: OSError."""
+    for below in walk(directory):
+        for name in below.files:
+            if name.endswith(".lock") or name.startswith("tmp_"):
+                os.unlink(name, dir_fd=below.fd)
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:

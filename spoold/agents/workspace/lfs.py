@@ -3,8 +3,8 @@
 The filters of git-lfs run in the cage alone, where they have no network. What they made is checked by its hash, and
 then pushed before the reference that needs it.
 
-Law: the address of the server is that of the remote, or what the base says in `.lfsconfig`: what an agent wrote there
-is never asked. Where git-lfs is not installed, pointers stay pointers, and new content is named.
+Law: the address of the server is that of the remote, or what the newest commit of people says in `.lfsconfig`: what
+an agent wrote there is never asked. Where git-lfs is not installed, pointers stay pointers, and new content is named.
 
 Touches: files.
 """

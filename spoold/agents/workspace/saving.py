@@ -30,7 +30,8 @@ from dataclasses import asdict, dataclass, field
 
 from spoold.agents.workspace import lfs
 from spoold.agents.workspace.commits import Commits, git_of
-from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor, quoted
+from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor, quoted, sweep
+from spoold.agents.workspace.git import links as links_of
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
 from spoold.system.remover import remove
@@ -159,17 +160,12 @@ class Saver:
         if not (said.owns and found.trusted()):
             found = Commits("", "")
         self._open_within(paths)
-        self._borrow(
-            [
-                said.objects,
-                *said.submodules.values(),
-                *(one.objects for one in (found, *self._within.values()) if one.shared),
-            ]
-        )
+        opened = [one.objects for one in (found, *self._within.values()) if one.shared]
+        self._borrow([said.objects, *said.submodules.values(), *opened])
         made.commit = self._work(found)
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
         made.links = _changed_links(changed)
-        for path in _links(self._git("ls-tree", "-r", "-z", made.commit).names):
+        for path in links_of(self._git("ls-tree", "-r", "-z", made.commit).names):
             self._submodule_files(path)
         for path, one in self._within.items():
             self._beside(path, one)
@@ -211,7 +207,7 @@ class Saver:
             git("read-tree", "-m", head)
         except GitFailed:
             git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
-        links = {*_links(git("ls-files", "--stage", "-z").names), *_announced(git)}
+        links = {*links_of(git("ls-files", "--stage", "-z").names), *_announced(git)}
         inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
         words = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
@@ -290,8 +286,7 @@ class Saver:
     def _tip_within(self, path: str, name: str, commit: str) -> _Tip:
         """Return a commit of a repository within, as it is told."""
         if name != "HEAD":
-            amiss = False if name.startswith(_FETCHED) else None
-            return _Tip(f"{path}: {name} of a repository within", commit, amiss)
+            return _Tip(f"{path}: {name} of a repository within", commit, _amiss(name))
         # Whether the remote of a submodule has its commit is asked outside.
         kind = "submodule" if path in self._made.links else "repository within"
         return _Tip(f"{path}: commits of a {kind}", commit, amiss=False)
@@ -333,9 +328,7 @@ class Saver:
                 continue
             if len(self._tips) < TIPS_MAX:
                 branch = name.removeprefix("refs/heads/")
-                # What is below a remote's name may be fetched: it is pushed, and nobody is told to merge it.
-                amiss = False if name.startswith(_FETCHED) else None
-                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit, amiss))
+                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit, _amiss(name)))
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
@@ -377,10 +370,9 @@ class Saver:
             return
         said = [f"{tip.commit} {legible(tip.what)}" for tip in self._tips]
         parents = [word for one in commits for word in ("-p", one)]
-        empty = _empty(git)
         text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
         dated = _dated(git.by(self._said.author), made.commit)
-        made.more = dated("commit-tree", empty, *parents, "-F", "-", given=text).out.strip()
+        made.more = dated("commit-tree", _empty(git), *parents, "-F", "-", given=text).out.strip()
         for tip in self._tips[:TOLD_MAX]:
             made.beside.setdefault(tip.commit, legible(tip.what))
             if self._has_changes(tip.commit) if tip.amiss is None else tip.amiss:
@@ -403,10 +395,7 @@ def _scratch(folder: str) -> Git:
     """Return git in a repository of this program's own, without what a killed one left there. Errors: GitFailed."""
     git = Git(os.path.join(folder, "work.git"))
     os.makedirs(git.directory, exist_ok=True)
-    for below in walk(git.directory):
-        for name in below.files:
-            if name.endswith(".lock") or name.startswith("tmp_"):
-                os.unlink(name, dir_fd=below.fd)
+    sweep(git.directory)
     with open(os.path.join(git.directory, "config"), "w", encoding="ascii") as file:
         file.write(_SETTINGS)
     git("init", "--quiet", "--bare", "--template=")
@@ -446,21 +435,17 @@ def _announced(git: Git) -> list[str]:
     return [row.partition("\n")[2].rstrip("/") for row in rows]
 
 
-def _links(rows: Sequence[str]) -> dict[str, str]:
-    """Return path and commit of each submodule in rows of `ls-files --stage` or `ls-tree`."""
-    found = {}
-    for row in rows:
-        about, _, path = row.partition("\t")
-        if about.startswith("160000 "):
-            found[path] = max(about.split(), key=len)  # the others are mode, type and stage
-    return found
-
-
 def _changed_links(rows: Sequence[str]) -> dict[str, str]:
     """Return path and commit of each submodule in rows of `diff-tree --raw`: a row about each path, and the path."""
     return {
         path: about.split()[3] for about, path in zip(rows[::2], rows[1::2], strict=True) if about[8:14] == "160000"
     }
+
+
+def _amiss(name: str) -> bool | None:
+    """Return `amiss` of what a reference names. What is below a remote's name may have been fetched: it is pushed,
+    and nobody is told to merge it."""
+    return False if name.startswith(_FETCHED) else None
 
 
 def _but(path: str) -> str:

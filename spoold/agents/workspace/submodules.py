@@ -1,10 +1,10 @@
 """Submodules: their files, where a profile asks for them, and whether what the work names is on their remotes.
 
 A commit says of a submodule no more than the name of a commit in another repository. Where that repository does not
-have it, who clones the work gets an error in place of the files.
+have it, anyone who clones the work gets an error in place of the files.
 
-Law: an address of a submodule counts only as the base has it, which is its owner's: no address that an agent wrote is
-ever asked.
+Law: an address of a submodule counts only as the newest commit of people has it: none that an agent wrote is ever
+asked, also where another task begins with its work. A repository that is away blames no work.
 
 Touches: files.
 """
@@ -15,9 +15,10 @@ import os
 from collections.abc import Mapping
 
 from spoold.agents.workspace.addresses import repository
-from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, links
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.remote import RemoteAway, failure, said
 from spoold.protocol.errors import WrongValue
 from spoold.system.remover import remove
 
@@ -44,19 +45,13 @@ def addresses(git: Git, repo: str, commit: str) -> dict[str, str]:
     return known
 
 
-def links(git: Git, commit: str) -> dict[str, str]:
-    """Return path and commit of each submodule of a commit. Errors: GitFailed."""
-    rows = (row.partition("\t") for row in git("ls-tree", "-r", "-z", commit).names)
-    return {path: about.split()[2] for about, _, path in rows if about.startswith("160000 ")}
-
-
 def fetched(where: Places, git: Git, repo: str, base: str, start: str) -> dict[str, tuple[Mirror, str]]:
     """Return mirror and commit of each submodule of a commit, fetched. base: the commit whose addresses count.
 
     Errors: WorkspaceFailed, GitFailed, OSError.
     """
     known, found = addresses(git, repo, base), dict[str, tuple[Mirror, str]]()
-    for path, commit in links(git, start).items():
+    for path, commit in links(git("ls-tree", "-r", "-z", start).names).items():
         if path in known:
             mirror = Mirror(where, known[path])
             with mirror.locked() as inner:
@@ -65,12 +60,12 @@ def fetched(where: Places, git: Git, repo: str, base: str, start: str) -> dict[s
     return found
 
 
-def unknown(git: Git, repo: str, base: str, links: Mapping[str, str], folder: str) -> list[str]:
-    """Return why submodules of the work cannot be cloned, as sentences. links: path → commit of those that are not as
-    in the base; folder: of the workspace. Errors: GitFailed, OSError."""
-    known = addresses(git, repo, base) if links else {}
+def unknown(git: Git, repo: str, base: str, changed: Mapping[str, str], folder: str) -> list[str]:
+    """Return why submodules of the work cannot be cloned, as sentences. changed: path → commit of those that are not
+    as in the base; folder: of the workspace. Errors: RemoteAway, GitFailed, OSError."""
+    known = addresses(git, repo, base) if changed else {}
     told = []
-    for path, commit in links.items():
+    for path, commit in changed.items():
         if path not in known:
             told.append(f"{path}: a submodule that the base does not have, so nobody knows that {commit[:12]} exists")
         elif why := _missing(known[path], commit, os.path.join(folder, "asked.git")):
@@ -79,7 +74,7 @@ def unknown(git: Git, repo: str, base: str, links: Mapping[str, str], folder: st
 
 
 def _missing(address: str, commit: str, folder: str) -> str:
-    """Return why a repository does not have a commit; '' where it has it. Errors: OSError."""
+    """Return why a repository does not have a commit; '' where it has it. Errors: RemoteAway, OSError."""
     remove(folder)
     git = Git(folder)
     os.mkdir(folder, mode=0o700)
@@ -88,8 +83,11 @@ def _missing(address: str, commit: str, folder: str) -> str:
         words = ("fetch", "--quiet", "--depth=1", "--filter=tree:0", "--no-tags", "--no-write-fetch-head")
         git(*words, "--", address, commit, within_s=REMOTE_S)
     except GitFailed as failed:
-        there = any(words in failed.errors for words in _NOT_THERE)
-        return "push it there" if there else f"it cannot be asked: {' '.join(failed.errors.split())[-200:]}"
+        why = failure(failed, f"the repository {address} of a submodule cannot be asked: {said(failed)}")
+        if isinstance(why, RemoteAway):
+            raise why from failed  # nobody is at fault: the work is not judged by that
+        absent = any(words in failed.errors for words in _NOT_THERE)
+        return "push it there" if absent else f"it cannot be asked: {' '.join(failed.errors.split())[-200:]}"
     finally:
         remove(folder)
     return ""

@@ -48,7 +48,7 @@ class Tidying:
 def main(repo: str, top: str) -> int:
     """Do so for one repository; returns the exit code."""
     os.nice(NICE)
-    with suppress(OSError):  # who looks at them, as `spool workspace gc` does, is told what stays
+    with suppress(OSError):  # anyone who looks at them, as `spool workspace gc` does, is told what stays
         collect(Places(top), repo=repo)
     return 0
 

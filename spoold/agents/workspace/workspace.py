@@ -168,11 +168,12 @@ class Workspace:
         lfs.push(git, repo, record.owner, list(made.lfs))
         more, beside, amiss = self._publish_more(git, made)
         amiss += leaks
-        amiss += [*made.left_out, *submodules.unknown(git, repo, record.owner, made.links, self._folder)]
         ref = ""
         if made.changed_files:
             own = (record.ref, record.commit)
             ref = publishing.publish(git, repo, made.commit, record.task, record.attempt, own)
+        # Asked last: the work is on its own remote by then, whatever others say.
+        amiss += [*made.left_out, *submodules.unknown(git, repo, record.owner, made.links, self._folder)]
         commit = made.commit if ref else ""
         self._commit = made.commit
         self._note(saved=True, ref=ref, commit=commit, more_ref=more, more=made.more, left_out=made.left_out)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed
 from spoold.agents.workspace.submodules import addresses
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
@@ -143,6 +143,20 @@ def test_a_remote_of_one_that_cannot_be_asked_is_said(remote: Remote, library: R
         library.path.rename(f"{library.path}.away")
         saved = made.save("newer")
     assert "it cannot be asked" in saved.amiss[0]
+
+
+def test_a_remote_of_one_that_is_away_blames_no_work(remote: Remote, tmp_path: Path) -> None:
+    """For a minute without its server an attempt was not accepted, and the agent was paid again."""
+    git("config", "-f", ".gitmodules", "submodule.lib.url", "http://127.0.0.1:1/lib.git", cwd=remote.clone)
+    remote.land({"c.txt": "x\n"})
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("update-index", "--cacheinfo", f"160000,{'1' * 40},lib", cwd=tree)
+        git("commit", "-q", "-m", "mine", cwd=tree)
+        with pytest.raises(RemoteAway, match=r"the repository http://127\.0\.0\.1:1/lib\.git of a submodule"):
+            made.save("saved")
+        assert list(remote.refs()) == ["refs/spool/edit/1"], "the work itself is safe"
+        assert not made._record.saved
 
 
 def test_a_commit_that_its_remote_lacks_is_said_before_the_agent(
