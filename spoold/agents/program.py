@@ -24,6 +24,7 @@ import psutil
 
 from spoold.agents import homes
 from spoold.agents.living import Process, Sample
+from spoold.agents.sandbox.calls import TABLES
 
 Source = Literal["out", "errors", "log"]
 # A longer line (bytes) is read in pieces; so many lines wait to be read; so much of stderr (lines) is kept.
@@ -35,8 +36,7 @@ LOGS_S, LOG_CHUNK = 0.5, 1 << 20
 # How often it is read on from a program that was ended.
 REST_MAX = 64
 _SUBREAPER = 36
-# The number of the system call keyctl(2), and of what is asked of it.
-_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280, "i686": 288, "armv7l": 311}
+# What is asked of keyctl(2).
 _JOIN_SESSION_KEYRING = 1
 NO_LOGS: Mapping[str, str] = {}
 
@@ -51,10 +51,9 @@ def leave_keyring() -> None:
     """Have this process, and what it starts from now on, a session keyring of its own with nothing in it: that of the
     worker's user may hold keys, and a sandbox of namespaces does not hide it. Errors: none; where the machine is not
     known it stays."""
-    call = _KEYCTL.get(os.uname().machine)
-    if call is not None:
+    for table in TABLES.get(os.uname().machine, ())[:1]:
         with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).syscall(call, _JOIN_SESSION_KEYRING, None)
+            ctypes.CDLL(None).syscall(table.keyctl, _JOIN_SESSION_KEYRING, None)
 
 
 class Program:

@@ -138,7 +138,7 @@ def test_keys_of_the_worker_are_not_in_the_sandbox(tmp_path: Path, bubblewrap: N
 
 
 def test_where_the_call_is_not_known_the_keyring_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "_KEYCTL", {})
+    monkeypatch.setattr(program, "TABLES", {})
     leave_keyring()
 
 
@@ -215,7 +215,7 @@ def scene_of(top: Path, kind: str) -> Iterator[tuple[str, Start, turns.Scene]]:
         made = Confined(
             SandboxConfig.model_validate({"kind": kind, **({"image": "i"} if kind == "podman" else {})}), {}
         )
-        made._entered = Entered(made._config.asked(), policy.Scene(str(place), str(home)))
+        made._entered = Entered(made._config.asked(), policy.Scene(str(place), str(home), calls="/calls.json"))
         outside = {"PATH": os.environ["PATH"], "SPOOL_ROOT": "/s", "TMPDIR": "/nowhere", "DISPLAY": ":0"}
         yield cli, start, turns.Scene(made, str(place), str(home), outside, lambda: False, lambda: None)
 

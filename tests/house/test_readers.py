@@ -24,6 +24,7 @@ from spoold.agents import ending
 from spoold.agents.adapters import generic, lines
 from spoold.agents.heard import Heard
 from spoold.agents.merge.candidate import workspace_of
+from spoold.agents.sandbox import podman
 from spoold.agents.telemetry.reading import Kept
 from spoold.client.view.counting import runs_of
 from spoold.protocol import codec
@@ -399,6 +400,10 @@ def _value(data: bytes) -> Any:
 
 
 # Readers of what is no model: by the module that reads, how it goes on with the value. `_value`: by its types alone.
+def _calls(data: bytes) -> bytes:
+    return podman.shorter(data, "seccomp.json", network=False)
+
+
 RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/agents/accepting.py": (_value, WRITTEN),
     "spoold/agents/adapters/generic.py": (_agent, USAGE),
@@ -412,6 +417,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/agents/scanning.py": (_value, {"secrets": ["a"], "tokens": True, "patterns": ["x"]}),
     "spoold/agents/telemetry/receiving.py": (_spans, SPANS),
     "spoold/agents/workspace/committing.py": (_value, {"commit": "0" * 40, "left_out": ["a"]}),
+    "spoold/agents/sandbox/podman.py": (_calls, {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]}),
     "spoold/client/configuring.py": (_value, {"timeout": 5}),
     "spoold/client/families.py": (_value, {"parent": "a"}),
     "spoold/client/info.py": (_value, {"id": "a"}),

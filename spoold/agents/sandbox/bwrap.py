@@ -1,8 +1,8 @@
 """The command line of bubblewrap.
 
-Law: pure. It begins with nothing and shows what it is told; it has no capability, and can make no namespace of its
-own unless it may. No value of a variable is in it, since other users read arguments, except those by which the
-loader of bubblewrap itself could be led astray.
+Law: pure. It begins with nothing and shows what it is told; it has no capability, can make no namespace of its own
+unless it may, and no system call that `calls` refuses. No value of a variable is in it, since other users read
+arguments, except those by which the loader or the library of what runs outside could be led astray.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from spoold.agents.sandbox.ground import Ground
 from spoold.agents.sandbox.places import Place
 from spoold.agents.sandbox.policy import Sandbox, Scene, Wrapped
 
-_LOADER = "LD_"
+_LEADS = ("LD_", "GCONV_PATH", "LOCPATH", "NLSPATH", "GLIBC_TUNABLES")
 
 
 def command(
@@ -25,7 +25,8 @@ def command(
     argv: Sequence[str],
 ) -> Wrapped:
     """Return the command, in its sandbox."""
-    line = [ground.tool, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    line = [ground.python, "-I", "-S", ground.calls, sandbox.network or "none", ground.tool]
+    line += ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     line += [] if sandbox.network == "host" else ["--unshare-net"]
     line += ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     line += [] if sandbox.nested else ["--disable-userns"]
@@ -41,6 +42,6 @@ def command(
         line += ["--bind" if place.writable else "--ro-bind", place.source, place.at]
     line += ["--remount-ro", "/", "--chdir", scene.workspace]
     for name, value in env.items():
-        line += ["--setenv", name, value] if name.startswith(_LOADER) else []
-    outside = {name: value for name, value in env.items() if not name.startswith(_LOADER)}
+        line += ["--setenv", name, value] if name.startswith(_LEADS) else []
+    outside = {name: value for name, value in env.items() if not name.startswith(_LEADS)}
     return Wrapped((*line, "--", *argv), outside)

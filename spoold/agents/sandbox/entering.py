@@ -1,10 +1,13 @@
 """One run in a sandbox: tried out first, and with its way out for as long as it lasts.
 
 Law: nobody enters a sandbox that did not hold when it was tried out.
+
+Touches: files.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +15,8 @@ from dataclasses import dataclass, replace
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
 from spoold.agents.sandbox.probing import probe
 from spoold.agents.sandbox.proxy import Proxy
-from spoold.agents.sandbox.wrapping import wrap
+from spoold.agents.sandbox.wrapping import allowed_calls, wrap
+from spoold.system.remover import remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,14 @@ def entered(sandbox: Sandbox, scene: Scene) -> Iterator[Entered]:
     verdict = probe(sandbox)
     if not verdict.ok:
         raise NoSandbox(f"the sandbox {sandbox.kind} is not safe here: {verdict.words}", "the task was not started")
-    if sandbox.network != "proxy":
-        yield Entered(sandbox, scene)
-        return
     with ExitStack() as stack:
+        if sandbox.kind == "podman":
+            folder = tempfile.mkdtemp(prefix="spoold-sandbox-")
+            stack.callback(remove, folder)
+            scene = replace(scene, calls=allowed_calls(sandbox, folder))
+        if sandbox.network != "proxy":
+            yield Entered(sandbox, scene)
+            return
         try:
             proxy = stack.enter_context(Proxy(sandbox.hosts))
         except OSError as error:

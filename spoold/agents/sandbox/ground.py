@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spoold.agents.sandbox import inside
+from spoold.agents.sandbox import calls, inside
 
 # Since a merged /usr the others are links into it; on other systems they are directories of their own.
 _BELOW_ROOT = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -31,7 +31,7 @@ _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/
 class Ground:
     """What is there. shown: place → file or directory of this machine; links: place → target; kernel: what of /proc
     may only be read; tool: where the program that makes the sandbox is, '' for nowhere; python: an interpreter that
-    starts `inside`, which needs `inside_needs`.
+    starts `calls` outside, and in the sandbox `inside`, which needs `inside_needs`.
     """
 
     shown: Mapping[str, str]
@@ -39,6 +39,7 @@ class Ground:
     kernel: tuple[str, ...]
     tool: str
     python: str
+    calls: str
     inside: str
     inside_needs: tuple[str, ...]
     uid: int
@@ -58,8 +59,8 @@ def look(tool: str, *, names: bool) -> Ground:
         if os.path.exists(path):
             shown[path] = os.path.realpath(path)
     python = os.path.realpath(sys.executable)
-    script = os.path.realpath(inside.__file__)
+    script, around = os.path.realpath(inside.__file__), os.path.realpath(calls.__file__)
     prefix = os.path.realpath(sys.base_prefix)
     needs = tuple(path for path in (script, prefix, python) if path != "/usr" and not path.startswith("/usr/"))
     kernel = tuple(path for path in _KERNEL if os.path.exists(path))
-    return Ground(shown, links, kernel, shutil.which(tool) or "", python, script, needs, os.getuid())
+    return Ground(shown, links, kernel, shutil.which(tool) or "", python, around, script, needs, os.getuid())

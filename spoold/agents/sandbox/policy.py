@@ -71,7 +71,8 @@ class Scene:
     workspace, home: writable, and the agent's own; env: all its variables, also its secrets; shown: may be read;
     writable: may be written, too; fixed: parts of what is writable that may only be read (settings of the agent);
     hidden: what must not be shown, with all below it (the spool); way_out: the socket of a proxy, '' for none; held:
-    what of the workspace is held; empty: a folder with nothing in it, where something is held that is not there.
+    what of the workspace is held; empty: a folder with nothing in it, where something is held that is not there;
+    calls: the file that says to podman which system calls there are.
     """
 
     workspace: str
@@ -84,6 +85,7 @@ class Scene:
     way_out: str = ""
     held: Guarded = NOTHING
     empty: str = ""
+    calls: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spoold.agents.sandbox.guarded import guarded
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
 from spoold.agents.sandbox.proxy import Proxy
-from spoold.agents.sandbox.wrapping import wrap
+from spoold.agents.sandbox.wrapping import allowed_calls, wrap
 from spoold.system.remover import remove
 
 WITHIN_S = 30.0
@@ -37,6 +37,10 @@ wires() {
 }
 alone() { test -r /proc/net/dev && ! wires; }
 rename() { ( read -r h </proc/sys/kernel/hostname && echo "$h" >/proc/sys/kernel/hostname ) 2>/dev/null; }
+filtered() {
+    while read -r a b; do if [ "$a$b" = Seccomp:2 ]; then return 0; fi; done </proc/self/status
+    return 1
+}
 n=workspace; t write "$W/new"
 n=home; t write "$HOME/new"
 n=outside; f test -e "$O/secret"
@@ -48,6 +52,7 @@ n=settings; mv "$W/new" "$W/moved" && f mv "$W/.git" "$W/.git-other"
 n=processes; f kill -0 "$P"
 n=environment; f test -n "$SPOOLD_PROBE$DBUS_SESSION_BUS_ADDRESS"
 n=network; if [ "$N" = host ]; then t true; else t alone; fi
+n=calls; t filtered
 n=proxy; if [ "$N" = proxy ]; then t test -S "$X"; else t true; fi
 """
 _HELD = {
@@ -62,11 +67,13 @@ _HELD = {
     "processes": "it lets the agent signal processes outside of it",
     "environment": "it hands on variables that were not passed",
     "network": "it has a network that it must not have",
+    "calls": "it has no filter of system calls, so keys of the kernel can be reached",
     "proxy": "its proxy cannot be reached",
 }
 _FIXES = {
     "bwrap": "as a user without rights: allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-    "user.max_user_namespaces; on Ubuntu an AppArmor profile for bwrap); bubblewrap before 0.8 needs nested = true",
+    "user.max_user_namespaces; on Ubuntu an AppArmor profile for bwrap); bubblewrap before 0.8 needs nested = true; "
+    "a kernel with CONFIG_SECCOMP_FILTER",
     "systemd": "run the worker where systemd runs, as a user with a session (loginctl enable-linger), "
     "and see that bwrap works",
     "podman": "see that `podman run --rm IMAGE true` works for this user, and that the image has sh and coreutils",
@@ -118,6 +125,7 @@ def _trial(sandbox: Sandbox) -> tuple[list[str], str]:
         scene = Scene(
             f"{top}/ws", f"{top}/home", env, hidden=(f"{top}/spool",), way_out=way, held=guarded(f"{top}/ws", "own")
         )
+        scene = replace(scene, calls=allowed_calls(sandbox, top))
         wrapped = wrap(sandbox, ["sh", "-c", _SCRIPT], scene)
         # Podman passes on what its settings say. Bubblewrap passes on all that it is started with: nothing else.
         more = {"SPOOLD_PROBE": _NONSENSE} if sandbox.kind == "podman" else {}

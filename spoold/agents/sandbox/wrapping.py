@@ -18,6 +18,7 @@ from spoold.agents.sandbox.inside import PORT
 from spoold.agents.sandbox.places import places
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
 from spoold.agents.sandbox.proxy import variables
+from spoold.protocol.errors import BadFile
 
 _PACKAGES = {"bwrap": "bubblewrap", "podman": "podman", "systemd-run": "systemd"}
 _PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -45,6 +46,8 @@ def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
     except OSError as error:
         raise NoSandbox(f"what a sandbox is to show cannot be looked at: {error}", "make it readable") from error
     if sandbox.kind == "podman":
+        if not scene.calls:
+            raise NoSandbox("a container has no list of system calls", "enter it with `entered`")
         return podman.command(sandbox, scene, shown, ground, env, argv, _set(podman.OWN))
     if scene.way_out:
         env |= variables(PORT)
@@ -56,6 +59,30 @@ def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
     if run is None:
         raise _missing("systemd-run")
     return systemd.command(sandbox, wrapped, run, ground.uid, _set(systemd.BUS))
+
+
+def allowed_calls(sandbox: Sandbox, folder: str) -> str:
+    """Return the file that says to podman which system calls there are, and write it into a folder of ours; '' for
+    other sandboxes. Errors: NoSandbox, OSError."""
+    if sandbox.kind != "podman" or shutil.which("podman") is None:
+        return ""
+    where = next((path for path in podman.LISTS if os.path.exists(path)), None)
+    if where is None:
+        problem = f"podman's list of system calls is at none of {', '.join(podman.LISTS)}"
+        raise NoSandbox(
+            problem, "install the package containers-common, or on Debian golang-github-containers-common"
+        )
+    try:
+        with open(where, "rb") as file:
+            said = podman.shorter(file.read(), where, network=sandbox.network == "host")
+    except BadFile as error:
+        raise NoSandbox(
+            f"podman's list of system calls cannot be used: {error}", "install its packages again"
+        ) from error
+    path = f"{folder}/calls.json"
+    with open(path, "wb") as made:
+        made.write(said)
+    return path
 
 
 def _set(names: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spoold.agents.sandbox.guarded import Whose, guarded
 from spoold.agents.sandbox.policy import Sandbox, Scene
-from spoold.agents.sandbox.wrapping import wrap
+from spoold.agents.sandbox.wrapping import allowed_calls, wrap
 
 KEY = "-----a private key, not really-----"
 NOBODY = 65534
@@ -65,6 +65,7 @@ class Stage:
             "hidden": (str(self.spool),),
             "held": guarded(str(self.workspace), self.whose),
             "empty": str(self.empty),
+            "calls": allowed_calls(self.walls, str(self.empty.parent)),
         }
         return replace(Scene(str(self.workspace), str(self.home), env), **{**own, **more})  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Twelve ways out of a sandbox are tried, and lead nowhere.
+"""Thirteen ways out of a sandbox are tried, and lead nowhere.
 
 Each is tried without a sandbox first, as far as that does no harm: there it leads out. Else the test could not fail.
 """
@@ -286,3 +286,49 @@ def test_12_to_see_the_environment(stage: Stage, monkeypatch: pytest.MonkeyPatch
     assert names == {"PATH", "TOP", "VICTIM", "GIVEN", "LD_PRELOAD", "HOME", "TMPDIR", "PWD"}
     assert "LD_PRELOAD" not in wrap(stage.walls, ["true"], stage.scene()).env
     assert "given" not in " ".join(wrap(stage.walls, ["true"], stage.scene()).argv)
+
+
+# Past what namespaces divide: a key of another session by its serial number, a socket to the host of a virtual
+# machine, and what no filter of sockets sees. Each says whether the kernel has it at all.
+CALLS = """
+import ctypes, os, platform, socket
+libc = ctypes.CDLL(None, use_errno=True)
+keyctl, uring = (250, 425) if platform.machine() == "x86_64" else (219, 425)
+print("key", "reached" if libc.syscall(keyctl, 11, int(os.environ["SERIAL"]), 0, 0, 0) >= 0 else "none")
+print("ring", "made" if libc.syscall(uring, 1, ctypes.create_string_buffer(512)) >= 0 else "none")
+try:
+    socket.socket(40, socket.SOCK_STREAM)  # AF_VSOCK
+    print("host made")
+except OSError as error:
+    print("host none")
+for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_NETLINK):
+    socket.socket(family, socket.SOCK_DGRAM)
+print("end")
+"""
+
+
+def test_13_to_make_calls_that_namespaces_do_not_divide(stage: Stage) -> None:
+    stage.variables["SERIAL"] = serial = str(user_key(stage))
+    outside = stage.python(CALLS, OPEN)
+    if serial != "0":
+        assert "key reached" in outside
+    elif "made" not in outside:
+        pytest.skip("this kernel has none of these calls, or what runs the tests refuses them")
+    seen = stage.python(CALLS, stage.walls)
+    assert seen.splitlines() == ["key none", "ring none", "host none", "end"]
+
+
+ADD = """
+import ctypes, platform
+add, keyctl, user = (248, 250, -4) if platform.machine() == "x86_64" else (217, 219, -4)
+libc = ctypes.CDLL(None)
+made = libc.syscall(add, b"user", b"spoold-stage", b"secret", 6, user)
+# Everything that its owner may do: what is tried is the wall, not the key's own rights.
+libc.syscall(keyctl, 5, made, 0x3F3F0000) if made > 0 else None
+print(max(made, 0))
+"""
+
+
+def user_key(stage: Stage) -> int:
+    """Return the serial number of a key of the user's own keyring; 0 where there are no keys."""
+    return int(stage.python(ADD, OPEN) or 0)

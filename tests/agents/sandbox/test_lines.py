@@ -10,9 +10,9 @@ from spoold.agents.sandbox.places import Place
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
 
 GROUND = Ground(
-    {"/usr": "/usr"}, {"/bin": "usr/bin"}, ("/proc/sys",), "/usr/bin/tool", "/p", "/i.py", ("/i.py",), 1000
+    {"/usr": "/usr"}, {"/bin": "usr/bin"}, ("/proc/sys",), "/usr/bin/tool", "/p", "/c.py", "/i.py", ("/i.py",), 1000
 )
-SCENE = Scene("/w", "/h")
+SCENE = Scene("/w", "/h", calls="/calls.json")
 SHOWN = [Place("/w", "/real/w", True), Place("/w/.git/hooks", "/real/w/.git/hooks")]
 ENV = {"TOKEN": "hunter2", "PATH": "/bin", "HOME": "/h", "LD_LIBRARY_PATH": "/w/lib"}
 OWN = {"HOME": "/home/ada", "XDG_RUNTIME_DIR": "/run/user/1000"}
@@ -43,6 +43,7 @@ def test_every_kind(sandbox: Sandbox) -> None:
 def test_bubblewrap() -> None:
     argv = " ".join(line(Sandbox("bwrap")).argv)
     assert argv == (
+        "/p -I -S /c.py none "
         "/usr/bin/tool --unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net "
         "--hostname sandbox --die-with-parent --new-session --cap-drop ALL --disable-userns --ro-bind /usr /usr "
         "--symlink usr/bin /bin --proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --tmpfs /tmp --bind /real/w /w "
@@ -59,7 +60,7 @@ def test_systemd_is_a_scope_around_bubblewrap() -> None:
     argv = " ".join(wrapped.argv)
     assert argv.startswith(
         "/usr/bin/systemd-run --user --scope --quiet --collect -p MemoryMax=100M -p MemorySwapMax=0 -p TasksMax=9 -- "
-        "/usr/bin/tool --unshare-user"
+        "/p -I -S /c.py none /usr/bin/tool --unshare-user"
     )
     assert argv.endswith("--unsetenv HOME --unsetenv XDG_RUNTIME_DIR -- agent -x")
     assert wrapped.env["XDG_RUNTIME_DIR"] == "/run/user/1000"
@@ -71,6 +72,7 @@ def test_podman() -> None:
     assert argv.endswith(
         "--env=TOKEN --env=PATH=/bin --env=HOME=/h --env=LD_LIBRARY_PATH=/w/lib --entrypoint=agent agents:1 -x"
     )
+    assert "--security-opt=no-new-privileges --security-opt=seccomp=/calls.json" in argv
     assert "--pull=never --quiet --network=none --read-only" in argv
     assert "--userns=keep-id --workdir=/w --memory=100m --pids-limit=9 --volume=/real/w:/w:rw" in argv
     assert "--volume=/real/w/.git/hooks:/w/.git/hooks:ro" in argv

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def test_the_line_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     home.mkdir()
     wrapped = wrapping.wrap(SCOPE, ["agent", "-x"], Scene(str(work), str(home)))
     line = "/usr/bin/systemd-run --scope --quiet --collect -p MemoryMax=200M -p MemorySwapMax=0 -p TasksMax=50 --"
-    assert wrapped.argv[:12] == (*line.split(), "/usr/bin/bwrap")
+    assert wrapped.argv[:12] == (*line.split(), os.path.realpath(sys.executable))
+    assert wrapped.argv[16:18] == ("/usr/bin/bwrap", "--unshare-user")
     assert wrapped.argv[-5:] == ("--unsetenv", "DBUS_SESSION_BUS_ADDRESS", "--", "agent", "-x")
     assert wrapped.env["DBUS_SESSION_BUS_ADDRESS"] == "unix:path=/run/bus"
 
