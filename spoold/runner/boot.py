@@ -23,6 +23,7 @@ def main(worker: int, where: str, python: str) -> None:
         # A signal to a whole group or unit is meant for the worker, which then sends its orders.
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    tree.conceal()  # a task must not find in here what those before it were given
     tree.become_subreaper()
     tree.wake_with_parent()
     tree.set_name("task-supervisor")

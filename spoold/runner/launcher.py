@@ -6,17 +6,19 @@ the same reason it weighs processes: the kernel can make the reader wait.
 
 Law: it has at most one child, which gets its own session, default signals and three descriptors. When the supervisor
 is gone, it kills the child's group and ends; processes that had left that group become the worker's children. It may
-spawn, kill its child, and open the descriptors that the supervisor holds for the job.
+spawn and kill its child, and has the descriptors that the supervisor passes for the job.
 
 Touches: files, processes, the clock.
 """
 
 from __future__ import annotations
 
+import _socket  # `socket` itself costs a supervisor 1.5 MB
 import errno
 import os
 import select
 import signal
+import sys
 import time
 
 from spoold.runner import tree
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
     from spoold.runner.entering import Within
     from spoold.runner.freezer import Room
+
+# The size of a descriptor's number in a message, in bytes.
+_INT = 4
 
 
 def usable() -> bool:
@@ -49,10 +54,12 @@ class Launched:
     def __init__(self, stdin: bytes) -> None:
         """Make its descriptors. Errors: OSError."""
         source = readable(stdin)
-        # The launcher opens its ends anew, so the flags of ours do not apply to the program's.
-        self.output, sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.errors, error_sink = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.streams = (source, sink, error_sink)  # its standard descriptors, under our numbers
+        # Each end has flags of its own: those of the program's ends stay as a program expects them.
+        self.output, sink = os.pipe2(os.O_CLOEXEC)
+        self.errors, error_sink = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.output, False)
+        os.set_blocking(self.errors, False)
+        self.streams = (source, sink, error_sink)  # its standard descriptors
         self.refused: Refused | None = None
 
     def refusal(self) -> Refused | None:
@@ -68,11 +75,12 @@ class Launched:
 class Launcher:
     """The supervisor's end."""
 
-    __slots__ = ("pid", "wire")
+    __slots__ = ("_passing", "pid", "wire")
 
     def __init__(self, room: Room | None = None) -> None:
         """Fork the launcher. room: the control group for it and its programs. Errors: OSError."""
-        parent = os.getpid()
+        # Descriptors are passed: what a concealed process has open, nobody can open by its number in /proc.
+        self._passing, passed = _socket.socketpair()
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         try:
@@ -85,7 +93,7 @@ class Launcher:
             try:
                 if room is not None:
                     room.enter()
-                _become(parent, asked, answer)
+                _become(asked, answer, passed)
             finally:
                 os._exit(1)
         os.close(asked)
@@ -95,7 +103,15 @@ class Launcher:
     def launch(self, argv: list[str], env: dict[str, str], cwd: str, stdin: bytes, within: Within = None) -> Launched:
         """Order a program; its ending comes by the wire. within: as in `child.enter`. Errors: OSError."""
         launched = Launched(stdin)
-        self.wire.send({"argv": argv, "env": env, "cwd": cwd, "within": within, "streams": launched.streams})
+        numbers = b"".join(number.to_bytes(_INT, sys.byteorder) for number in launched.streams)
+        try:
+            self._passing.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the launcher is gone, which the wire shows
+        except OSError:
+            launched.close()
+            raise
+        self.wire.send({"argv": argv, "env": env, "cwd": cwd, "within": within})
         return launched
 
     def stop(self, told: list[int]) -> None:
@@ -109,27 +125,29 @@ class Launcher:
     def close(self) -> None:
         """Close the wire of a launcher that is dead."""
         self.wire.close()
+        self._passing.close()
 
 
-def _become(parent: int, asked: int, answer: int) -> None:
+def _become(asked: int, answer: int, passed: _socket.socket) -> None:
     """Serve in the launcher until the supervisor is gone."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     tree.wake_with_parent()  # it may be frozen together with its child
     tree.set_name("task-launcher")
-    low, high = sorted((asked, answer))
-    os.closerange(3, low)
-    os.closerange(low + 1, high)
-    os.closerange(high + 1, os.sysconf("SC_OPEN_MAX"))
-    _Launching(parent, Wire(asked, answer)).serve()
+    at = 3
+    for kept in sorted((asked, answer, passed.fileno())):
+        os.closerange(at, kept)
+        at = kept + 1
+    os.closerange(at, os.sysconf("SC_OPEN_MAX"))
+    _Launching(Wire(asked, answer), passed).serve()
 
 
 class _Launching:
     """The launcher's end: at most one child, known by its pid and a descriptor that is readable at its end."""
 
-    def __init__(self, parent: int, wire: Wire) -> None:
-        self._parent = parent
+    def __init__(self, wire: Wire, passed: _socket.socket) -> None:
         self._wire = wire
+        self._passed = passed
         self._pid = 0
         self._end = -1
         self._size = tree.OwnSize()
@@ -163,9 +181,7 @@ class _Launching:
         stage = "cannot prepare the process"
         opened: list[int] = []
         try:
-            for number, descriptor in enumerate(message["streams"]):
-                path = f"/proc/{self._parent}/fd/{descriptor}"
-                opened.append(os.open(path, (os.O_WRONLY if number else os.O_RDONLY) | os.O_CLOEXEC))
+            opened += self._streams()
             stage = f"cannot enter the working directory {message['cwd']}"
             enter(message["cwd"], message["within"])
             stage = f"cannot execute {message['argv'][0]}"
@@ -180,6 +196,12 @@ class _Launching:
             os.chdir("/")
             for descriptor in opened:
                 os.close(descriptor)
+
+    def _streams(self) -> list[int]:
+        """Return the descriptors of the message that has come: they were passed before it. Errors: OSError."""
+        _, said, _, _ = self._passed.recvmsg(1, _socket.CMSG_SPACE(3 * _INT), _socket.MSG_CMSG_CLOEXEC)
+        data = b"".join(numbers for _, _, numbers in said)
+        return [int.from_bytes(data[at : at + _INT], sys.byteorder) for at in range(0, len(data), _INT)]
 
     def _refuse(self, why: Refused) -> None:
         self._wire.send({"status": 0, "peak": 0, "cpu_s": 0.0, "refused": why.to_wire()})

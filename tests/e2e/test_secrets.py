@@ -33,7 +33,11 @@ def pool(tmp_path: Path) -> Iterator[SpoolClient]:
     root, config = tmp_path / "spool", tmp_path / "worker.toml"
     root.mkdir()
     initialise(PosixFileSystem(str(root)), SystemClock(), "test", str(root))
-    config.write_text('allow_command = true\n[python]\nallow = ["*"]\n')
+    (tmp_path / "token").write_text(SECRET)
+    (tmp_path / "token").chmod(0o600)
+    deploy = f'[secrets]\nDEPLOY_TOKEN = {{file = "{tmp_path}/token"}}\n[handlers.deploy]\n'
+    deploy += 'command = ["sh", "-c", "printf %s ${#DEPLOY_TOKEN}"]\nsecrets = ["DEPLOY_TOKEN"]\n'
+    config.write_text(f'slots = 1\nallow_command = true\n[python]\nallow = ["*"]\n{deploy}')
     command = (*COMMON, sys.executable, "-m", "spoold", "--spool", str(root), "up", "--config", str(config))
     environ = {**os.environ, "DEPLOY_TOKEN": SECRET}
     with (
@@ -52,3 +56,38 @@ def test_no_task_finds_what_is_only_in_the_environment_of_a_node(pool: SpoolClie
     )
     for task, result in pool.wait([by_command, by_call], timeout=120).items():
         assert str(result.output).split() == ["looked"], task
+
+
+# The memory of all processes but itself that it may open, for a word that this text does not hold.
+SEARCH = """
+import os, sys
+word, found = sys.argv[1][::-1].encode(), []
+for pid in filter(str.isdecimal, os.listdir("/proc")):
+    if pid == str(os.getpid()):
+        continue
+    try:
+        with open(f"/proc/{pid}/mem", "rb", 0) as memory, open(f"/proc/{pid}/maps") as maps:
+            name = open(f"/proc/{pid}/comm").read().strip()
+            for line in maps:
+                low, high = (int(each, 16) for each in line.split()[0].split("-"))
+                if " rw" not in line or high - low > 1 << 28:
+                    continue
+                try:
+                    memory.seek(low)
+                    if word in memory.read(high - low):
+                        found.append(name)
+                except (OSError, ValueError, OverflowError):
+                    continue
+    except OSError:
+        continue
+print("searched", *sorted(set(found)))
+"""
+
+
+def test_no_task_finds_what_an_earlier_one_was_given(pool: SpoolClient) -> None:
+    """G21: a supervisor had the variables of the tasks before in its memory."""
+    (given,) = pool.wait([pool.submit(type="deploy")], timeout=120).values()
+    assert str(given.output).strip() == str(len(SECRET)), "it had the secret"
+    seeks = [pool.submit(command=[sys.executable, "-c", SEARCH, SECRET[::-1]]) for _ in range(2)]
+    for task, result in pool.wait(seeks, timeout=120).items():
+        assert str(result.output).split() == ["searched"], task
