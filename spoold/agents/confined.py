@@ -78,17 +78,19 @@ def read(said: str | Mapping[str, Any], place: str) -> SandboxConfig:
     return codec.check(SandboxConfig, {"kind": said} if isinstance(said, str) else dict(said), place)
 
 
-def sandbox_for(said: str | Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Sandbox:
-    """Return the sandbox of a profile. Errors: BadFile."""
+def sandbox_for(
+    said: str | Mapping[str, Any], environ: Mapping[str, str] = os.environ, memory_mb: int = 0
+) -> Sandbox:
+    """Return the sandbox of a profile. memory_mb: the cap of the task, 0 for none. Errors: BadFile."""
     config = read(said, "the sandbox of the profile")
-    return Bare() if config.kind == "none" else Confined(config, environ)
+    return Bare() if config.kind == "none" else Confined(config, environ, memory_mb)
 
 
 class Confined:
     """A sandbox around the programs of one attempt."""
 
-    def __init__(self, config: SandboxConfig, environ: Mapping[str, str]) -> None:
-        self._config, self._environ = config, environ
+    def __init__(self, config: SandboxConfig, environ: Mapping[str, str], memory_mb: int = 0) -> None:
+        self._config, self._environ, self._memory_mb = config, environ, memory_mb
         self._entered: Entered | None = None
         self._own: Mapping[str, str] = {}
 
@@ -112,6 +114,7 @@ class Confined:
             hidden=(root,) if root else (),
             held=held,
             empty=f"{folder}/empty",
+            memory_mb=self._memory_mb,
         )
         self._own = box.env
         leave_keyring()

@@ -55,7 +55,7 @@ def main() -> int:
     try:
         said, fresh = contract.errand.get("workspace") or {}, contract.errand.get("resume") == "no"
         workspace = workspace_for(contract.profile.workspace, said, fresh=fresh)
-        sandbox = confined.sandbox_for(contract.profile.sandbox)
+        sandbox = confined.sandbox_for(contract.profile.sandbox, memory_mb=contract.task.requires.mem_mb)
     except SpoolError as error:
         return _give_up(str(error), NOT_HERE)
     return Attempt(contract, workspace, sandbox).run()

@@ -37,7 +37,9 @@ def command(
     line += ["--proc", "/proc"]
     for path in ground.kernel:
         line += ["--ro-bind", path, path]
-    line += ["--dev", "/dev", "--tmpfs", "/tmp"]
+    size = scene.memory_mb << 20 or ground.memory >> 2
+    room = ["--size", str(size)] if ground.sized and size else []
+    line += ["--dev", "/dev", *room, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *room, "--tmpfs", "/tmp"]
     for place in shown:
         line += ["--bind" if place.writable else "--ro-bind", place.source, place.at]
     line += ["--remount-ro", "/", "--chdir", scene.workspace]

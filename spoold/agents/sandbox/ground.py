@@ -2,16 +2,19 @@
 
 Law: only what every user of the machine may read anyway, and nothing that is a person's. No key, no home, no /run.
 
-Touches: files, the environment.
+Touches: files, processes, the environment.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from spoold.agents.sandbox import calls, inside
 
@@ -31,7 +34,8 @@ _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/
 class Ground:
     """What is there. shown: place → file or directory of this machine; links: place → target; kernel: what of /proc
     may only be read; tool: where the program that makes the sandbox is, '' for nowhere; python: an interpreter that
-    starts `calls` outside, and in the sandbox `inside`, which needs `inside_needs`.
+    starts `calls` outside, and in the sandbox `inside`, which needs `inside_needs`;
+    sized: whether the tool can give a file system in memory a size; memory: of the machine, in bytes.
     """
 
     shown: Mapping[str, str]
@@ -43,6 +47,16 @@ class Ground:
     inside: str
     inside_needs: tuple[str, ...]
     uid: int
+    sized: bool = True
+    memory: int = 0
+
+
+@cache
+def _sized(tool: str) -> bool:
+    """Whether a bubblewrap knows --size, which came with 0.7."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        return b"--size" in subprocess.run([tool, "--help"], capture_output=True, timeout=10, check=False).stdout
+    return False
 
 
 def look(tool: str, *, names: bool) -> Ground:
@@ -63,4 +77,6 @@ def look(tool: str, *, names: bool) -> Ground:
     prefix = os.path.realpath(sys.base_prefix)
     needs = tuple(path for path in (script, prefix, python) if path != "/usr" and not path.startswith("/usr/"))
     kernel = tuple(path for path in _KERNEL if os.path.exists(path))
-    return Ground(shown, links, kernel, shutil.which(tool) or "", python, around, script, needs, os.getuid())
+    found = shutil.which(tool) or ""
+    sized, memory = bool(found) and _sized(found), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Ground(shown, links, kernel, found, python, around, script, needs, os.getuid(), sized, memory)

@@ -51,7 +51,9 @@ def command(
 ) -> Wrapped:
     """Return the command, in its container; own: the variables of OWN as they are here. Errors: NoSandbox."""
     line = [ground.tool, "run", "--rm", "--interactive", "--pull=never", "--quiet", f"--network={sandbox.network}"]
-    line += ["--read-only", "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777", "--cap-drop=all"]
+    size = scene.memory_mb << 20 or ground.memory >> 2
+    tmp = "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777" + (f",size={size}" if size else "")
+    line += ["--read-only", tmp, "--cap-drop=all"]
     line += ["--security-opt=no-new-privileges", f"--security-opt=seccomp={scene.calls}", "--http-proxy=false"]
     line += [
         "--ipc=private",

@@ -72,7 +72,8 @@ class Scene:
     writable: may be written, too; fixed: parts of what is writable that may only be read (settings of the agent);
     hidden: what must not be shown, with all below it (the spool); way_out: the socket of a proxy, '' for none; held:
     what of the workspace is held; empty: a folder with nothing in it, where something is held that is not there;
-    calls: the file that says to podman which system calls there are.
+    calls: the file that says to podman which system calls there are; memory_mb: how much /tmp and /dev/shm may each
+    hold, 0 for a quarter of the machine's memory.
     """
 
     workspace: str
@@ -86,6 +87,7 @@ class Scene:
     held: Guarded = NOTHING
     empty: str = ""
     calls: str = ""
+    memory_mb: int = 0
 
 
 @dataclass(frozen=True, slots=True)

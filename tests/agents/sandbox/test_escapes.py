@@ -332,3 +332,19 @@ print(max(made, 0))
 def user_key(stage: Stage) -> int:
     """Return the serial number of a key of the user's own keyring; 0 where there are no keys."""
     return int(stage.python(ADD, OPEN) or 0)
+
+
+FILLS = """
+for path in /tmp/a /dev/shm/a; do head -c 30000000 /dev/zero >$path 2>/dev/null; stat -c %s $path; rm $path; done
+( : >/dev/mine ) 2>/dev/null && echo OUT; echo end
+"""
+
+
+def test_14_to_fill_the_memory(stage: Stage) -> None:
+    """N13: what lies in a file system in memory is no memory of a process."""
+    if stage.walls.kind == "bwrap":
+        sizes = stage.run(FILLS, stage.walls, memory_mb=10).split()
+        assert sizes == ["10485760", "10485760", "end"]
+    else:
+        assert f",size={10 << 20}" in " ".join(wrap(stage.walls, ["true"], stage.scene(memory_mb=10)).argv)
+    assert "30000000" in stage.run(FILLS, stage.walls)

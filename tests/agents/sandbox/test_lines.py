@@ -46,7 +46,8 @@ def test_bubblewrap() -> None:
         "/p -I -S /c.py none "
         "/usr/bin/tool --unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net "
         "--hostname sandbox --die-with-parent --new-session --cap-drop ALL --disable-userns --ro-bind /usr /usr "
-        "--symlink usr/bin /bin --proc /proc --ro-bind /proc/sys /proc/sys --dev /dev --tmpfs /tmp --bind /real/w /w "
+        "--symlink usr/bin /bin --proc /proc --ro-bind /proc/sys /proc/sys "
+        "--dev /dev --tmpfs /dev/shm --remount-ro /dev --tmpfs /tmp --bind /real/w /w "
         "--ro-bind /real/w/.git/hooks /w/.git/hooks --remount-ro / --chdir /w --setenv LD_LIBRARY_PATH /w/lib "
         "-- agent -x"
     )

@@ -75,7 +75,7 @@ def test_a_place_that_is_wrong_is_found(
 
     def command(sandbox: Sandbox, scene: Scene, *parts: Any) -> Wrapped:
         wrapped = real(sandbox, scene, *parts)
-        at = wrapped.argv.index("--remount-ro")
+        at = wrapped.argv.index("--chdir") - 2  # before / is closed
         add = more(scene.workspace.removesuffix("/ws"))
         return Wrapped((*wrapped.argv[:at], *add, *wrapped.argv[at:]), wrapped.env)
 
