@@ -10,6 +10,9 @@
     checkout     how a workspace gets its files
     commits      what an agent committed by itself, read without its settings
     saving       the program that reads a workspace, in a cage, and packs what is in it
+    adding       brings files into an index, whatever one of them is
+    objects      objects of git as they are, also those that git refuses
+    sifting      leaves out of commits and trees what git refuses, and nothing else
     committing   takes what that one packed into our own repository
     proving      the program that looks whether the remote has every byte of a workspace, in a cage
     lfs          files of git-lfs, whose content lies beside the remote

@@ -40,8 +40,11 @@ _SAID_MAX, _KNOWN_MAX = 4 << 20, 10_000
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
 _HEADER = 12
 _WORDS = ("save", "the workspace")
-# Once without the agent's own commits, and again where something blocked.
-_TRIES = 5
+# Whether with the agent's own commits, and whether what git refuses of them is looked for: that takes long, and is
+# not needed as long as git takes all of it.
+_WAYS = ((True, False), (True, True), (False, True))
+# Each way once, and again where something blocked.
+_TRIES = 6
 
 _Commit = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 _Nothing = Literal[""]
@@ -63,14 +66,16 @@ class Committed(Strict):
 
 def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Committed:
     """Commit what the workspace holds now. Errors: GitFailed, OSError."""
-    removed, why = list[str](), ""
+    removed, why, ways = list[str](), "", list(_WAYS)
     for _ in range(_TRIES):
+        owns, sifts = ways[0]
         try:
-            made = _taken(mirror, folder, record, message, owns=not why)
+            made = _taken(mirror, folder, record, message, owns=owns, sifts=sifts)
         except GitFailed as failed:
-            if why:
+            if len(ways) == 1:
                 raise
-            why = said(failed)  # its commits are torn, or no repository takes them: its files are saved all the same
+            why = said(failed)
+            ways.pop(0)
             continue
         if not made.blocking:
             break
@@ -91,7 +96,7 @@ def changed(git: Git, base: str, commit: str) -> tuple[str, ...]:
     return tuple(map(legible, names))  # a result is text, and a name may be any bytes
 
 
-def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: bool) -> Committed:
+def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: bool, sifts: bool) -> Committed:
     """Have the program in the cage pack it all, and take that into our own repository. Errors: GitFailed, OSError."""
     git, found, scratch = keeper(folder), commits_of(folder, record, mirror), scratch_of(folder)
     os.makedirs(scratch, exist_ok=True)
@@ -112,6 +117,7 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         author=record.profile,
         message=message,
         owns=owns,
+        sifts=sifts,
         submodules={path: Mirror(mirror.places, one).objects for path, one in record.submodules.items()},
         elsewhere=[one for found in others for one in found],
         branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",

@@ -164,20 +164,22 @@ class Git:
         return done
 
     @contextmanager
-    def piped(self, *words: str, given: str = "") -> Iterator[IO[bytes]]:
-        """Yield what a command prints as it comes, for what may be too much to hold; it ends with the `with`.
+    def piped(self, *words: str, given: str | int = "") -> Iterator[IO[bytes]]:
+        """Yield what a command prints as it comes, for what may be too much to hold; it ends with the `with`. given:
+        to its standard input, or the descriptor that is it.
 
         Errors: GitFailed where it cannot be run or fails, at the end.
         """
         with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as errors:
-            asked.write(given.encode("utf-8", "surrogateescape"))
-            asked.seek(0)
+            if not isinstance(given, int):
+                asked.write(given.encode("utf-8", "surrogateescape"))
+                asked.seek(0)
             directory, env = self.tree or self.directory or "/", self._environment(words)
             process = subprocess.Popen(
                 ["git", *words],
                 cwd=directory,
                 env=env,
-                stdin=asked,
+                stdin=given if isinstance(given, int) else asked,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 start_new_session=True,

@@ -11,6 +11,9 @@ pack, too, below one commit, so that it is on the remote, and none of it is in t
 path the work has as a submodule stays one. The files of any other one are files of the work, as they lie there: what
 creates a project often makes a repository of it, and nobody means that its files are to be left out.
 
+Git may refuse what an agent made: a file with such a name, a commit with such a date. Then the program runs again and
+sifts: what git refuses is left out and named, and all else is packed.
+
 Law: it runs in a cage. No setting, hook, filter or reference of the agent's decides what runs. What cannot be read is
 named. It is killed at any point, and the next one begins anew.
 
@@ -29,9 +32,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from spoold.agents.workspace import lfs
+from spoold.agents.workspace.adding import add_all, add_these
 from spoold.agents.workspace.commits import Commits, git_of
 from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor, quoted, sweep
 from spoold.agents.workspace.git import links as links_of
+from spoold.agents.workspace.sifting import Sifter
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
 from spoold.system.remover import remove
@@ -44,12 +49,13 @@ TOLD_MAX, TIPS_MAX = 20, 2000
 WITHIN_MAX = 256 << 20
 # Git reads these itself, and waits for ever where one is a pipe.
 READ_BY_GIT = (".gitattributes", ".gitignore")
-_NOT_READ = ("error:", "fatal:", "warning: could not open", "warning: unable to access")
 # Below it lies what was fetched from others.
 _FETCHED = "refs/remotes/"
 _SETTINGS = f"""[core]
 \trepositoryformatversion = 0
 \tbare = true
+\tcommitGraph = false
+\tmultiPackIndex = false
 \tbigFileThreshold = {BIG_FILE}
 \tlooseCompression = 1
 \tpackedGitWindowSize = 32m
@@ -65,8 +71,9 @@ class Request:
     """What is to be saved. tree: the files; own, shared, borrows: the git directory, as of `Commits`; scratch: a
     folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
     began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
-    agent's own count; submodules: path of each that was fetched, and the objects that it borrows; elsewhere: commits
-    that their remotes have; branch: the only reference that is the agent's own, '' where all of them are."""
+    agent's own count; sifts: whether to leave out what git refuses, object by object; submodules: path of each that
+    was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; branch: the only
+    reference that is the agent's own, '' where all of them are."""
 
     tree: str
     own: str
@@ -81,6 +88,7 @@ class Request:
     author: str
     message: str
     owns: bool
+    sifts: bool
     submodules: dict[str, str]
     elsewhere: list[str]
     branch: str
@@ -149,6 +157,7 @@ class Saver:
         self._tips: list[_Tip] = []
         self._within = dict[str, Commits]()
         self._git = _scratch(request.scratch).set(lfs.filters())
+        self._sifter: Sifter | None = None
 
     def save(self, pack: str) -> Made:
         """Save it all, into a pack of this name. Errors: GitFailed."""
@@ -162,6 +171,8 @@ class Saver:
         self._open_within(paths)
         opened = [one.objects for one in (found, *self._within.values()) if one.shared]
         self._borrow([said.objects, *said.submodules.values(), *opened])
+        if said.sifts:
+            self._sift([found, *self._within.values()])
         made.commit = self._work(found)
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
         made.links = _changed_links(changed)
@@ -178,21 +189,36 @@ class Saver:
         lines = "\n".join([*wanted, "--not", *said.known, said.start])
         self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
         self._lfs(wanted, found, os.path.join(os.path.dirname(pack), "lfs"))
-        made.left_out = _told(made.left_out)
+        made.left_out = _told([*made.left_out, *(self._sifter.told() if self._sifter is not None else ())])
         return made
+
+    def _sift(self, repositories: Sequence[Commits]) -> None:
+        """Look at all commits that may be saved, so that each can be taken as git takes it. Errors: GitFailed."""
+        said = self._said
+        self._sifter = Sifter(self._git, [*said.known, *said.elsewhere], [said.start, said.base], said.author)
+        own, *within = repositories
+        others = [one for name, one in own.references().items() if said.branch in ("", name)] if own.shared else []
+        others += [name for one in within if one.shared for name in one.references().values()]
+        heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
+        self._sifter.look([*heads, *others])
+
+    def _clean(self, commit: str | None) -> str | None:
+        """Return a commit as it may be saved. Errors: OSError."""
+        return commit if commit is None or self._sifter is None else self._sifter.commit(commit)
 
     def _work(self, found: Commits) -> str:
         """Return the commit of all files, on top of the agent's own. Errors: GitFailed."""
         git, said = self._git, self._said
         if not found.shared:
             self._made.left_out.append("its own commits: its .git is not as it was made; its files are saved")
-        head = commit_of(git, [one for one in (found.head(), said.start) if one]) or said.start
+        head = commit_of(git, [one for one in (self._clean(found.head()), said.start) if one]) or said.start
         if said.last and commit_of(git, [said.last]) and is_ancestor(git, head, said.last):
             head = said.last  # the agent has not committed since the last save: this one goes on top of it
         index = os.path.join(git.directory, "index")
         working = git.with_tree(said.tree, index).by(said.author)
         tree = self._files(working, head)
-        merged = [one for one in found.merging() if one != head and commit_of(git, [one])]
+        others = filter(None, map(self._clean, found.merging()))
+        merged = [one for one in others if one != head and commit_of(git, [one])]
         if not merged and tree == _tree_of(git, head):
             return head
         parents = [word for one in (head, *merged) for word in ("-p", one)]
@@ -210,18 +236,14 @@ class Saver:
         links = {*links_of(git("ls-files", "--stage", "-z").names), *_announced(git)}
         inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
-        words = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
-        done = git.ask(*words, given="\0".join([":(top)", *map(_but, inner)]))
-        unread = [line for line in done.errors.splitlines() if line.startswith(_NOT_READ)]
-        if done.code not in (0, 1) or (done.code and not unread):
-            raise GitFailed(("add", "--all"), done.code, done.errors)
-        self._made.left_out += [f"{above}: {line}" if above else line for line in unread]
+        self._made.left_out += [f"{above}: {line}" if above else line for line in add_all(git, inner)]
         for path in inner:
             if path in links:
                 self._link(git, path, self._within[above + path])
             else:
                 self._add_below(git, path)
-        return git("write-tree").out.strip()
+        tree = git("write-tree").out.strip()
+        return tree if self._sifter is None else self._sifter.tree(tree, above)
 
     def _link(self, git: Git, path: str, inner: Commits) -> None:
         """Note the commit that is checked out in a submodule, as git does. Errors: GitFailed."""
@@ -240,9 +262,7 @@ class Saver:
         names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
         known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
         names -= set(known.names)
-        done = git.ask("update-index", "-z", "--add", "--remove", "--stdin", given="\0".join(sorted(names)))
-        if done.code:
-            self._made.left_out.append(f"{path}: {' '.join(done.errors.split())[-300:]}")
+        self._made.left_out += add_these(git, names)
 
     def _open_within(self, paths: Sequence[str]) -> None:
         """Look which repositories within are not ignored, and which of them can be read."""
@@ -260,9 +280,9 @@ class Saver:
 
     def _beside(self, path: str, one: Commits) -> None:
         """Note what a repository within has that its own remotes do not have. Errors: GitFailed."""
-        git, head = self._git, one.head()
         if not one.shared:
             return
+        git, head = self._git, self._clean(one.head())
         start = commit_of(git, [head] if head else [])
         others = {name: commit for name, commit in self._peeled(one.references(), path).items() if commit != start}
         tips = {"HEAD": start, **others}
@@ -274,6 +294,8 @@ class Saver:
             tips = {name: commit for name, commit in tips.items() if commit not in fetched}
             lines = _range(filter(None, tips.values()), [*self._said.elsewhere, *fetched, self._made.commit])
             new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
+        if new.code and self._sifter is None:
+            raise GitFailed(("rev-list", "--objects"), new.code, new.errors)
         if new.code or int(new.out or 0) > WITHIN_MAX:
             why = "they are not whole" if new.code else f"they have more than {WITHIN_MAX >> 20} MiB"
             self._made.left_out.append(f"{path}: the commits of the repository there: {why}")
@@ -298,7 +320,7 @@ class Saver:
         where, one = os.path.join(said.tree, path), self._within.get(path)
         if not os.path.isdir(where) or os.path.islink(where):
             return
-        found = one.head() if one is not None and one.shared else None
+        found = self._clean(one.head()) if one is not None and one.shared else None
         head = commit_of(git, [found] if found else [])
         inner = git.with_tree(where, os.path.join(git.directory, "index-submodule")).by(said.author)
         with suppress(FileNotFoundError):
@@ -318,10 +340,7 @@ class Saver:
         if not tips:
             return
         lines = _range(tips.values(), [*self._said.known, self._said.start, self._made.commit])
-        done = git.ask("rev-list", "--objects", "--stdin", given=lines)
-        if done.code:
-            self._made.left_out.append(f"commits of other branches: they are not whole: {done.errors.strip()[-200:]}")
-            return
+        done = git("rev-list", "--objects", "--stdin", given=lines)
         new = {row.partition(" ")[0] for row in done.lines}
         for name, commit in tips.items():
             if commit not in new:
@@ -333,15 +352,19 @@ class Saver:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
     def _peeled(self, tips: Mapping[str, str], path: str) -> dict[str, str]:
-        """Return the commit that each name leads to, through tags. What leads to none is left out, and told where the
-        repository, whose path within this is, is torn. Errors: GitFailed."""
+        """Return the commit that each name leads to, through tags, as it may be saved. What leads to none is left
+        out. path: of the repository within this one. Errors: GitFailed where one is torn, and nobody sifts."""
+        if self._sifter is not None:
+            found = {name: self._sifter.commit(one) for name, one in tips.items()}
+            lost = [name for name, one in found.items() if not one]
+            self._made.left_out += [
+                f"{f'{path}: ' if path else ''}{name}: it leads to no whole commit" for name in lost
+            ]
+            return {name: one for name, one in found.items() if one}
         asked = "".join(f"{one}^{{commit}}\n" for one in tips.values())
         done = self._git.ask("cat-file", "--batch-check=%(objectname)", given=asked)
         if done.code:
-            self._made.left_out.append(
-                f"{path or 'other branches'}: commits there are torn: {done.errors.strip()[-200:]}"
-            )
-            return {}
+            raise GitFailed(("cat-file", "--batch-check"), done.code, done.errors)
         return {name: row for name, row in zip(tips, done.lines, strict=True) if " " not in row}
 
     def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
@@ -446,10 +469,6 @@ def _amiss(name: str) -> bool | None:
     """Return `amiss` of what a reference names. What is below a remote's name may have been fetched: it is pushed,
     and nobody is told to merge it."""
     return False if name.startswith(_FETCHED) else None
-
-
-def _but(path: str) -> str:
-    return f":(exclude,top,literal){path}"
 
 
 def _range(wanted: Iterable[str], known: Iterable[str]) -> str:

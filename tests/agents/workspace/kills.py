@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spoold.agents.workspace import committing
-from spoold.agents.workspace.git import Done, Git
+from spoold.agents.workspace.git import Done, Git, GitFailed
 from spoold.agents.workspace.workspace import collect
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
@@ -28,7 +28,9 @@ KILLED = 137
 def beside(program: str, request: Any, reads: tuple[str, ...], scratch: str) -> str:
     """The program in the cage, in this process."""
     with redirect_stdout(io.StringIO()) as said:
-        assert import_module(program).serve(json.dumps(asdict(request))) == 0
+        code = import_module(program).serve(json.dumps(asdict(request)))
+    if code:
+        raise GitFailed(("save", "the workspace"), code, "it failed")
     return said.getvalue()
 
 

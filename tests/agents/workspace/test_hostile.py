@@ -370,11 +370,13 @@ def test_branches_that_are_torn_or_too_many_are_said(
         assert saved.left_out == ("refs/heads/two: more branches than 1 with commits of their own",)
         blob = git("rev-parse", "one:one.txt", cwd=tree)
         (tree / ".git/objects" / blob[:2] / blob[2:]).unlink()
+        monkeypatch.setattr(saving, "TIPS_MAX", 10)
         saved = made.save("torn")
-    assert saved.left_out[0].startswith("commits of other branches: they are not whole: ")
+    assert saved.left_out[0].startswith("one.txt: its content is missing or torn, in 2 commits such as ")
+    assert remote.files(f"{saved.more}^2") == ["a.txt", "two.txt"], "all else of both branches is there"
 
 
-def test_its_own_commits_are_left_out_where_they_are_torn(remote: Remote, tmp_path: Path) -> None:
+def test_commits_that_are_torn_are_made_anew_without_what_is_missing(remote: Remote, tmp_path: Path) -> None:
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
         commit(tree, {"b.txt": "first\n"})
@@ -383,9 +385,9 @@ def test_its_own_commits_are_left_out_where_they_are_torn(remote: Remote, tmp_pa
         (tree / ".git/objects" / blob[:2] / blob[2:]).unlink()
         commit(tree, {"c.txt": "x\n"})
         saved = made.save("saved")
-    assert saved.left_out[0].startswith("its own commits: ")
+    assert saved.left_out[0].startswith("b.txt: its content is missing or torn, in 1 commit such as ")
     assert remote.files(saved.ref) == ["a.txt", "b.txt", "c.txt"]
-    assert git("rev-list", "--count", f"{remote.first}..{saved.ref}", cwd=remote.path) == "1"
+    assert git("rev-list", "--count", f"{remote.first}..{saved.ref}", cwd=remote.path) == "2"
 
 
 def test_commits_that_no_repository_should_take_are_left_out(remote: Remote, tmp_path: Path) -> None:
@@ -401,7 +403,12 @@ def test_commits_that_no_repository_should_take_are_left_out(remote: Remote, tmp
         write(tree, {"b.txt": "two\n"})
         saved = made.save("saved")
     assert "hasDotgit" in saved.left_out[0]
+    assert saved.left_out[0].endswith(f", in 1 commit such as {evil[:12]}")
     assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+    assert git("log", "--format=%s", f"{remote.first}..{saved.ref}~1", cwd=remote.path).split("\n") == [
+        "on top of it",
+        "evil",
+    ]
 
 
 @pytest.mark.parametrize("name", [".gitattributes", "deep/.gitignore"])

@@ -225,6 +225,23 @@ def false_dates(place: Place) -> None:
 
 
 @block("make")
+def refused_commits(place: Place) -> None:
+    """Commit what git refuses: dates and authors that are none, modes with a zero in front, objects that are gone."""
+    for number, who in enumerate(
+        (b"a <b@c> now +0000", b"a b@c 1 +0000", b"a <b@c> 01700000000 +0000", b"a <b@c> 1 +00")
+    ):
+        blob = place.git("hash-object", "-w", "--stdin", given=place.text())
+        gone = place.chance.choice((b"", b"100644 gone\0" + place.chance.randbytes(20)))
+        rows = b"0100644 file-%d\0" % number + bytes.fromhex(blob) + gone
+        tree = place.git("hash-object", "-t", "tree", "--literally", "-w", "--stdin", given=rows)
+        text = b"tree %s\nparent %s\nauthor %s\ncommitter a <b@c> 1 +0000\n\n%s" % (
+            *(tree.encode(), place.git("rev-parse", "HEAD").encode(), who, place.text()),
+        )
+        made = place.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", given=text)
+        place.git("update-ref", "HEAD", place.made(made))
+
+
+@block("make")
 def long_history(place: Place) -> None:
     """Commit a thousand times."""
     head = place.git("rev-parse", "HEAD")

@@ -71,6 +71,34 @@ def git_names(place: Place) -> None:
 
 
 @block("tree")
+def refused_settings(place: Place) -> None:
+    """Files that git reads itself, with content that it refuses."""
+    rows = (b"path = -x", b"url = --upload-pack=x", b"update = !touch x")
+    place.write("refused/.gitmodules", b'[submodule "a"]\n\t%s\n' % place.chance.choice(rows) + b"# " + place.text())
+    place.write("refused-long/.gitattributes", b"*.none " + b"a" * 3000 + b"\n" + place.text())
+    place.write("refused-encoding/.gitattributes", b"*.nope working-tree-encoding=nope\n" + b"# " + place.text())
+    for number in range(3):
+        place.write(f"refused-encoding/{number}.nope")
+    place.write("refused-beside.txt")
+
+
+@block("tree")
+def refused_links(place: Place) -> None:
+    """Links in the places of files that git reads itself."""
+    for name in (".gitmodules", ".gitmod\u200cules", "GITMOD~1", ".gitattributes"):
+        link("README", place.path(f"refused-links/{name}"))
+    place.write("refused-links/beside.txt")
+
+
+@block("tree")
+def many_refused(place: Place) -> None:
+    """Many names that git refuses, each beside one that it takes."""
+    for number in range(place.scale.files // 3):
+        place.write(f"many-refused/{number}/.g\u200cit")
+        place.write(f"many-refused/{number}/beside")
+
+
+@block("tree")
 def long_names(place: Place) -> None:
     """Names as long as a file system takes."""
     place.write(b"long-" + b"n" * 250)
