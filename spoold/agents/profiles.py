@@ -170,7 +170,9 @@ def _read(said: Any, key: str, file: str, environ: Mapping[str, str]) -> Profile
     except BadFile as error:
         field = ".".join(filter(None, (key, error.field)))
         raise BadFile(file, field, error.problem, error.mend) from None
-    _check_part(key, "workspace", lambda: codec.check(WorkspaceConfig, {"repo": "/", **profile.workspace}, file))
+    # A task may name the repository, but for an empty folder, which has none.
+    named = {} if profile.workspace.get("kind") == "none" else {"repo": "/"}
+    _check_part(key, "workspace", lambda: codec.check(WorkspaceConfig, {**named, **profile.workspace}, file))
     _check_part(key, "sandbox", lambda: confined.read(profile.sandbox, file))
     return profile
 

@@ -98,6 +98,13 @@ def test_a_mistake_names_file_key_and_fix(table: dict[str, Any], key: str, said:
     assert error.value.mend
 
 
+def test_a_profile_may_ask_for_an_empty_folder() -> None:
+    """B27: it was refused, since it "has no repository"."""
+    assert handler({**GENERIC, "workspace": {"kind": "none"}})
+    with pytest.raises(BadFile, match='kind = "none" has no repository'):
+        handler({**GENERIC, "workspace": {"kind": "none", "repo": "/srv/x"}})
+
+
 def test_a_file_for_a_value_has_bounds(tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b"x" * ((64 << 10) + 1))
     (tmp_path / "odd").write_bytes(b"\xff")
