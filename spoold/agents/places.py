@@ -19,13 +19,15 @@ from spoold.agents import homes
 from spoold.agents.accepting import inside
 from spoold.agents.sandbox.guarded import Whose
 from spoold.agents.workspace.git import Git, GitFailed, links
-from spoold.protocol.errors import SpoolError
+from spoold.protocol.errors import SpoolError, legible
 from spoold.system.walking import walk
 
 # Homes of tasks that never came back are removed after so long (s).
 KEPT_S = 7 * 86_400.0
 # A folder with more files is not compared: it is no place for an agent alone.
 FILES_MAX = 200_000
+# How long (s) repositories are looked for, and how many are named.
+LOOK_S, WARNED_MAX = 10.0, 20
 
 
 class NoPlace(SpoolError):
@@ -59,11 +61,13 @@ class Opened:
 @dataclass(frozen=True, slots=True)
 class Saved:
     """What was made. changed: the paths of the files that differ from the beginning; place: where it was brought to,
-    as the result tells it; amiss: why that is not all that was made, as sentences."""
+    as the result tells it; amiss: why that is not all that was made, as sentences; warnings: what the owner of the
+    place should know of it."""
 
     changed: tuple[str, ...] = ()
     place: Mapping[str, Any] = field(default_factory=dict)
     amiss: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Workspace(Protocol):
@@ -141,6 +145,7 @@ class Folder:
         self._homes = os.path.join(state_home(environ), "spoold", "agents", "homes")
         self._home = os.path.join(self._homes, _name(environ))
         self._before: dict[str, tuple[int, int]] | None = {}
+        self._there: set[str] | None = None
 
     def open(self) -> Opened:
         """Return the folder, with a home beside it."""
@@ -150,6 +155,7 @@ class Folder:
         returning = os.path.isdir(self._home)
         os.makedirs(self._home, mode=0o700, exist_ok=True)
         self._before = _files(self._directory)
+        self._there = _repositories(self._directory) if self._kept else None
         links = _submodules(self._directory) if self._kept else ()
         return Opened(
             self._directory, self._home, returning, whose="shared" if self._kept else "none", submodules=links
@@ -167,11 +173,26 @@ class Folder:
 
     def save(self, message: str) -> Saved:
         """Return which files differ; there is no other place to bring them to."""
-        now = _files(self._directory)
+        now, warned = _files(self._directory), self._warnings()
         if now is None or self._before is None:
-            return Saved()
+            return Saved(warnings=warned)
         names = now.keys() | self._before.keys()
-        return Saved(tuple(sorted(name for name in names if now.get(name) != self._before.get(name))))
+        return Saved(
+            tuple(sorted(name for name in names if now.get(name) != self._before.get(name))), warnings=warned
+        )
+
+    def _warnings(self) -> tuple[str, ...]:
+        """Return what the owner of the folder should know before anyone runs git in it, as sentences."""
+        now = None if self._there is None else _repositories(self._directory)
+        if now is None or self._there is None:
+            return ()
+        made = sorted(now - self._there)
+        told = [
+            f"{legible(path)}: the agent made a repository there. Git run in it runs its hooks and settings: look at "
+            "them first."
+            for path in made[:WARNED_MAX]
+        ]
+        return (*told, f"and {len(made) - WARNED_MAX} more") if len(made) > WARNED_MAX else tuple(told)
 
     def close(self, *, over: bool) -> None:
         """Remove the home where no attempt follows."""
@@ -197,6 +218,20 @@ def _files(directory: str) -> dict[str, tuple[int, int]] | None:
                 found[os.path.join(folder.path, name)] = (status.st_size, status.st_mtime_ns)
         if len(found) > FILES_MAX:
             return None
+    return found
+
+
+def _repositories(directory: str) -> set[str] | None:
+    """Return the folders that git takes for repositories, bare ones too; None where there is too much to look at."""
+    found, entries, until = set[str](), 0, time.monotonic() + LOOK_S
+    for folder in walk(directory):
+        entries += len(folder.folders) + len(folder.files)
+        if entries > FILES_MAX or time.monotonic() > until:
+            return None
+        bare = "HEAD" in folder.files and {"objects", "refs"} <= set(folder.folders)
+        if bare or ".git" in (*folder.folders, *folder.files):
+            found.add(folder.path or ".")
+        folder.folders[:] = [] if bare else [name for name in folder.folders if name != ".git"]
     return found
 
 

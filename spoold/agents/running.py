@@ -358,6 +358,9 @@ class Attempt:
         checks = [check.plain() for check in self._checks]
         result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
         result |= {**self._told, **({"session_lost": self._lost} if self._lost else {})}
+        result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
+        for line in self._saved.warnings:
+            _say(line)
         for reason in end.reasons:
             _say(f"{end.outcome}: {reason}")
         if handoff.leaves_one(end, self._heard, self._saved):

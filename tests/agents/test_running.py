@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from spoold.agents import places
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import Remote
 
@@ -71,6 +72,37 @@ def test_a_prompt_may_stand_in_a_file_of_the_workspace_and_nowhere_else(tmp_path
     assert (tmp_path / "repo" / "out.md").read_text() == "Do that."
     ended = desk.run(prompt_file="link.md")
     assert (ended.code, ended.result["reasons"]) == (64, ["prompt_file link.md: it is not in the workspace"])
+
+
+MAKES = """import pathlib, sys
+for name in ("new/.git", "bare/objects", "bare/refs", "old/.git"):
+    pathlib.Path(name).mkdir(parents=True, exist_ok=True)
+pathlib.Path("bare/HEAD").write_text("ref: refs/heads/main")
+print("made")
+"""
+
+
+def test_repositories_that_an_agent_made_in_a_folder_of_its_owner_are_named(tmp_path: Path) -> None:
+    """G: their hooks and settings run where the owner uses git there."""
+    desk = Desk(tmp_path, MAKES, cwd=tmp_path / "mine")
+    (tmp_path / "mine" / "old" / ".git").mkdir(parents=True)
+    ended = desk.run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == (0, "done")
+    named = [line.partition(":")[0] for line in ended.result["warnings"]]
+    assert named == ["bare", "new"], "and none that was there before"
+    assert "new: the agent made a repository there. Git run in it runs its hooks" in ended.said
+    assert "warnings" not in desk.run(prompt="x").result, "the next one finds them"
+
+
+def test_in_a_folder_too_large_to_be_looked_at_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "FILES_MAX", 3)
+    for number in range(3):
+        (tmp_path / f"{number}").mkdir()
+    assert places._repositories(str(tmp_path)) == set()
+    (tmp_path / "3").mkdir()
+    assert places._repositories(str(tmp_path)) is None
 
 
 def test_results_of_earlier_tasks_come_into_the_prompt(tmp_path: Path) -> None:
