@@ -10,8 +10,8 @@ hold the secret where its files no longer do. The attempt is blocked, since a ne
 work, and pay for all of it again; the workspace stays, and a person decides.
 
 Law: nothing here returns, or says in an error, what it found: only where, and under which name. Every object that the
-remote does not have is looked at, and no other. Only an attempt of the task knows its secrets: a workspace that
-another process saves, after its own was killed, is pushed without this.
+remote does not have is looked at, and no other. Only attempts of a profile know its secrets: in a workspace that
+`spool workspace gc` saves, after its own process was killed, nothing but tokens and patterns is looked for.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def collect(
             record, why = _ended(folder, record, now, save, keep_s)
             if why:
                 unsaved = why.startswith((_NOT_SAVED, _ONLY_COPY))
-                judged.append(Judged(folder, record.task, False, why, unsaved))
+                judged.append(Judged(folder, record.task, False, _told(record, why), unsaved))
             else:
                 ended[folder] = record
         finally:
@@ -151,13 +151,20 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
                     judged.append(Judged(folder, record.task, False, why, unsaved=True))
                     continue
                 _remove(where, folder, record)
-                judged.append(Judged(folder, record.task, True, record.ref or "nothing was made there"))
+                judged.append(
+                    Judged(folder, record.task, True, _told(record, record.ref or "nothing was made there"))
+                )
             except (WorkspaceFailed, GitFailed, OSError) as failed:
                 why = str(failed)
                 judged.append(Judged(folder, record.task, False, why, unsaved=not why.startswith(STAYS)))
             finally:
                 os.close(held)
     return judged
+
+
+def _told(record: Record, why: str) -> str:
+    """Return what became of a workspace, and what in its work looks like a secret: its attempt may have no result."""
+    return "; ".join([why, *record.leaks])
 
 
 def _there(repo: str, names: list[str]) -> dict[str, str]:

@@ -3,7 +3,8 @@ time.
 
     python -P -m spoold.agents.workspace.tidying REPO DIR
 
-Law: it is ended with the attempt, at any point; the next one goes on.
+Law: it is ended with the attempt, at any point; the next one goes on. The secrets that it looks for in what others
+left are those of the attempt beside which it runs: a profile's are the same for each of its tasks.
 
 Touches: processes, the environment.
 """
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from spoold.agents.scanning import scanning
 from spoold.agents.workspace.places import Places
 from spoold.agents.workspace.workspace import collect
 
@@ -49,7 +51,7 @@ def main(repo: str, top: str) -> int:
     """Do so for one repository; returns the exit code."""
     os.nice(NICE)
     with suppress(OSError):  # anyone who looks at them, as `spool workspace gc` does, is told what stays
-        collect(Places(top), repo=repo)
+        collect(Places(top), repo=repo, scanner=scanning())
     return 0
 
 

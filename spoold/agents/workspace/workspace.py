@@ -64,6 +64,7 @@ class Workspace:
             profile=profile,
             config=config,
             spool=environ.get("SPOOL_ROOT", ""),
+            scans=None if scanner is None else scanner.open,
             began=wall(),
         )
 
@@ -71,9 +72,10 @@ class Workspace:
     def left_behind(
         cls, where: Places, folder: str, record: Record, wall: Wall = time.time, scanner: Scanner | None = None
     ) -> Workspace:
-        """Return the workspace that lies in a folder, whose lock the caller holds."""
+        """Return the workspace that lies in a folder, whose lock the caller holds. scanner: of one who knows secrets;
+        else what the attempt itself looked for, but for those."""
         made = cls(record.config, task=record.task, attempt=record.attempt, profile=record.profile, environ={})
-        made._scanner = scanner
+        made._scanner = scanner or (None if record.scans is None else Scanner({}, **record.scans))
         made.places, made._mirror = where, Mirror(where, record.config.repo)
         made._folder, made._record, made._wall = folder, record, wall
         return made
@@ -176,7 +178,8 @@ class Workspace:
         amiss += [*made.left_out, *submodules.unknown(git, repo, record.owner, made.links, self._folder)]
         commit = made.commit if ref else ""
         self._commit = made.commit
-        self._note(saved=True, ref=ref, commit=commit, more_ref=more, more=made.more, left_out=made.left_out)
+        given = {"ref": ref, "commit": commit, "more_ref": more, "more": made.more}
+        self._note(saved=True, **given, left_out=made.left_out, leaks=tuple(leaks))
         where = (repo, record.base, ref, made.commit, made.changed_files)
         return Saved(*where, made.left_out, more=more, beside=beside, amiss=tuple(amiss))
 
@@ -359,14 +362,19 @@ class Workspace:
 
 
 def collect(
-    where: Places, keep_s: float | None = None, repo: str | None = None, wall: Wall = time.time
+    where: Places,
+    keep_s: float | None = None,
+    repo: str | None = None,
+    wall: Wall = time.time,
+    scanner: Scanner | None = None,
 ) -> list[retention.Judged]:
     """Remove the workspaces that may go, and save what killed processes left. keep_s: in place of what each says;
-    repo: only those of this repository.
+    repo: only those of this repository; scanner: looks for secrets in what is saved, None for those that are known
+    without any.
 
     Errors: OSError.
     """
-    return retention.collect(where, wall(), _saver(where, wall), keep_s, repo)
+    return retention.collect(where, wall(), _saver(where, wall, scanner), keep_s, repo)
 
 
 def _saver(where: Places, wall: Wall, scanner: Scanner | None = None) -> retention.Save:

@@ -25,6 +25,8 @@ class Scanner:
     def __init__(self, secrets: Mapping[str, str], *, tokens: bool = True, patterns: Sequence[str] = ()) -> None:
         self._exact = Exact(secrets) if secrets else None
         self._tokens = tokens
+        # What anybody may know of what it finds: whether tokens, and which patterns.
+        self.open = {"tokens": tokens, "patterns": list(patterns)}
         self._patterns = [re.compile(pattern) for pattern in patterns]
         # Bytes of the longest spelling of a secret: pieces of a stream have to overlap by so many.
         self.longest = 0 if self._exact is None else self._exact.longest

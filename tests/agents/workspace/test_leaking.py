@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from io import BytesIO
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from spoold.agents.profiles import REDACT
 from spoold.agents.workspace import added as reading
+from spoold.agents.workspace import tidying
 from spoold.agents.workspace.added import added
 from spoold.agents.workspace.git import Git, GitFailed
 from spoold.agents.workspace.leaking import HoldsSecret
-from spoold.agents.workspace.workspace import Workspace
+from spoold.agents.workspace.workspace import Workspace, collect
 from spoold.rules.redaction.scanning import Scanner
 from spoold.rules.redaction.spellings import spellings
 from tests.agents.test_remote import Place
@@ -29,8 +32,8 @@ def remote(tmp_path: Path) -> Remote:
     return Remote(tmp_path)
 
 
-def scanned(remote: Remote, top: Path, attempt: int = 1, **config: Any) -> Workspace:
-    made = workspace(remote, top / "host", attempt=attempt, **config)
+def scanned(remote: Remote, top: Path, attempt: int = 1, task: str = "edit", **config: Any) -> Workspace:
+    made = workspace(remote, top / "host", task, attempt, **config)
     made._scanner = SCANNER
     return made
 
@@ -205,3 +208,48 @@ def test_what_git_says_is_read_to_its_end_or_is_an_error(remote: Remote) -> None
         said.read()
     for cut in (b"@@ -1,9 +1,9 @@\n-x\n", b"@@ -0,0 +1,9 @@\n+x\n"):
         assert [run.text for run in reading._read(BytesIO(cut))] in ([], [b"x\n"])
+
+
+def left_by_a_kill(remote: Remote, top: Path, text: str, **said: Any) -> Workspace:
+    """A workspace whose process was killed before it saved anything."""
+    made = scanned(remote, top, task="killed", **said)
+    made._record = made._record.model_copy(update={"scans": {"tokens": True, "patterns": ["corp-[0-9]+"]}})
+    write(made.open(), {"b.txt": text})
+    assert made._held is not None
+    os.close(made._held)
+    return made
+
+
+def test_what_a_killed_attempt_left_is_searched_for_what_is_known_without_its_secrets(
+    remote: Remote, tmp_path: Path
+) -> None:
+    """G30: it was pushed without any search."""
+    made = left_by_a_kill(remote, tmp_path, f"x\n{TOKEN}\ncorp-42\n", keep_s=0)
+    (judged,) = collect(made.places, keep_s=0, wall=lambda: 1000.0)
+    assert judged.removed
+    assert "b.txt:2 (github-token) looks like a secret, and has been pushed" in judged.why
+    assert "b.txt:3 (pattern-1) looks like a secret" in judged.why
+    assert TOKEN not in judged.why
+
+
+def test_what_a_killed_attempt_left_is_searched_for_the_secrets_that_another_knows(
+    remote: Remote, tmp_path: Path
+) -> None:
+    made = left_by_a_kill(remote, tmp_path, SECRET)
+    (judged,) = collect(made.places, scanner=SCANNER)
+    assert (judged.removed, judged.unsaved) == (False, True)
+    assert "nothing was pushed, since the work holds a secret: b.txt:1 (KEY)" in judged.why
+    assert remote.refs() == {}
+
+
+def test_the_process_beside_an_attempt_knows_the_secrets_of_its_profile(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = left_by_a_kill(remote, tmp_path, SECRET)
+    monkeypatch.setenv("KEY", SECRET)
+    monkeypatch.setenv(REDACT, '{"secrets": ["KEY"]}')
+    assert tidying.main(str(remote.path), made.places.top) == 0
+    assert remote.refs() == {}
+    monkeypatch.delenv(REDACT)
+    assert tidying.main(str(remote.path), made.places.top) == 0
+    assert list(remote.refs()) == ["refs/spool/killed/1"]
