@@ -54,6 +54,12 @@ class Commits:
         """Return the commits of a merge that was begun and not committed."""
         return [line for line in _text(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]
 
+    def visited(self) -> frozenset[str]:
+        """Return the commits that were checked out here, as the log of HEAD says."""
+        log = _text(os.path.join(self.own, "logs", "HEAD")).splitlines()
+        found = (line.split(" ", 2)[1] for line in log[-_REFERENCES_MAX:] if line.count(" ") > 1)
+        return frozenset(one for one in found if _HASH.fullmatch(one))
+
     def references(self) -> dict[str, str]:
         """Return what each reference names, and the commits of worktrees and of each entry of the stash."""
         found = {**self.below("refs/"), **self._worktrees()}

@@ -27,7 +27,7 @@ import os
 import resource
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -51,6 +51,8 @@ WITHIN_MAX = 256 << 20
 READ_BY_GIT = (".gitattributes", ".gitignore")
 # Below it lies what was fetched from others.
 _FETCHED = "refs/remotes/"
+# What the references of a mirror begin with that are no agent's, or another attempt's.
+_OF_OTHERS = (_FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
 _SETTINGS = f"""[core]
 \trepositoryformatversion = 0
 \tbare = true
@@ -197,7 +199,7 @@ class Saver:
         said = self._said
         self._sifter = Sifter(self._git, [*said.known, *said.elsewhere], [said.start, said.base], said.author)
         own, *within = repositories
-        others = [one for name, one in own.references().items() if said.branch in ("", name)] if own.shared else []
+        others = list(self._own_tips(own).values())
         others += [name for one in within if one.shared for name in one.references().values()]
         heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
@@ -332,11 +334,14 @@ class Saver:
             made = _dated(inner, head or said.start)(*words).out.strip()
             self._tips.append(_Tip(f"{path}: changed files of a submodule", made, amiss=True))
 
+    def _own_tips(self, found: Commits) -> dict[str, str]:
+        """Return what references name that may be the agent's own."""
+        tips, only = found.references() if found.shared else {}, self._said.branch
+        return {name: one for name, one in tips.items() if only in ("", name) or not name.startswith(_OF_OTHERS)}
+
     def _elsewhere(self, found: Commits) -> None:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
-        git, only = self._git, self._said.branch
-        tips = found.references() if found.shared else {}
-        tips = {name: one for name, one in self._peeled(tips, "").items() if only in ("", name)}
+        git, tips = self._git, self._peeled(self._own_tips(found), "", found.visited() if self._said.branch else None)
         if not tips:
             return
         lines = _range(tips.values(), [*self._said.known, self._said.start, self._made.commit])
@@ -351,16 +356,25 @@ class Saver:
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
-    def _peeled(self, tips: Mapping[str, str], path: str) -> dict[str, str]:
-        """Return the commit that each name leads to, through tags, as it may be saved. What leads to none is left
-        out. path: of the repository within this one. Errors: GitFailed where one is torn, and nobody sifts."""
+    def _peeled(self, tips: Mapping[str, str], path: str, was: Collection[str] | None = None) -> dict[str, str]:
+        """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left
+        out. path: of the repository within this one; was: where the agent itself was in a worktree, whose other
+        references are everybody's. Errors: GitFailed where one is torn, and nobody sifts."""
+        found = self._commits_of(tips)
+        if was is not None:
+            found = {name: one for name, one in found.items() if name == self._said.branch or one in was}
+        if self._sifter is None:
+            return found
+        clean = {name: self._sifter.commit(one) for name, one in found.items()}
+        above = f"{path}: " if path else ""
+        self._made.left_out += [
+            f"{above}{name}: it leads to no whole commit" for name, one in clean.items() if not one
+        ]
+        return {name: one for name, one in clean.items() if one}
+
+    def _commits_of(self, tips: Mapping[str, str]) -> dict[str, str]:
         if self._sifter is not None:
-            found = {name: self._sifter.commit(one) for name, one in tips.items()}
-            lost = [name for name, one in found.items() if not one]
-            self._made.left_out += [
-                f"{f'{path}: ' if path else ''}{name}: it leads to no whole commit" for name in lost
-            ]
-            return {name: one for name, one in found.items() if one}
+            return {name: self._sifter.peeled(one) for name, one in tips.items()}
         asked = "".join(f"{one}^{{commit}}\n" for one in tips.values())
         done = self._git.ask("cat-file", "--batch-check=%(objectname)", given=asked)
         if done.code:

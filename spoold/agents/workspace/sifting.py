@@ -91,9 +91,15 @@ class Sifter:
         self._gone |= objects.not_whole(self._git, sorted(fresh))
         self._judge({*self._commits} - commits, {*self._trees} - trees)
 
+    def peeled(self, name: str) -> str:
+        """Return what a tag leads to, or the name itself."""
+        for _ in range(_TAGS_MAX):
+            name = self._tags.get(name, name)
+        return name
+
     def commit(self, name: str) -> str:
         """Return the commit that a commit or tag leads to, as git takes it; '' for none. Errors: OSError."""
-        name = self._peeled(name)
+        name = self.peeled(name)
         waiting = [name]
         while waiting:
             one = waiting[-1]
@@ -130,11 +136,6 @@ class Sifter:
 
     def _mapped(self, name: str) -> str:
         return name if name in self._known else self._made.get(name, "")
-
-    def _peeled(self, name: str) -> str:
-        for _ in range(_TAGS_MAX):
-            name = self._tags.get(name, name)
-        return name
 
     def _walk(self, reader: Reader, name: str) -> None:
         """Read what is below a name, as far as it was not yet."""

@@ -346,6 +346,28 @@ def test_a_branch_whose_changes_are_in_the_work_is_not_amiss(remote: Remote, tmp
     assert (len(saved.beside), saved.amiss) == (1, ())
 
 
+def test_other_branches_of_a_worktree_are_beside_the_work_where_they_are_the_agents_own(
+    remote: Remote, tmp_path: Path
+) -> None:
+    """Only the branch of the attempt was saved."""
+    with workspace(remote, tmp_path / "host", "other", kind="worktree") as other:
+        theirs = commit(Path(other.open()), {"theirs.txt": "x\n"}, "theirs")
+        with workspace(remote, tmp_path / "host", kind="worktree") as made:
+            tree = Path(made.open())
+            side = commit(tree, {"side.txt": "x\n"}, "side")
+            git("checkout", "-q", "--detach", cwd=tree)
+            tagged = commit(tree, {"tagged.txt": "x\n"})
+            git("tag", "-a", "-m", "kept", "kept", tagged, cwd=tree)
+            git("checkout", "-q", "spool/edit/1", cwd=tree)
+            write(tree, {"b.txt": "two\n"})
+            saved = made.save("saved")
+        assert [line.partition(":")[0] for line in saved.beside] == ["the branch side", "refs/tags/kept"]
+        assert all(holds(remote, saved.more, one) for one in (side, tagged))
+        assert git("cat-file", "-t", theirs, cwd=remote.path, check=False) == "", "it is of another attempt"
+        assert len(saved.amiss) == 2
+        assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+
+
 def test_work_that_is_only_beside_is_pushed_without_any_other(remote: Remote, tmp_path: Path) -> None:
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
