@@ -12,6 +12,7 @@
     living       whether a silent one is at work or hangs
     heard        all that an agent has said: its words, what it used, what stands in its way
     scanning     what the worker masks: for texts, and to look for it in work
+    telling      what people tell an agent: when it is given, and what it has had
     asking       a question of an agent becomes one for people
     ending       what an attempt ended with: outcome, exit code, result
     handoff      the note that an attempt leaves for the next one

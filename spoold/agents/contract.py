@@ -89,6 +89,10 @@ class Contract:
         found = self._value("SPOOL_FEEDBACK_FILE")
         return str(found.get("reason") or "") if isinstance(found, dict) else ""
 
+    def told(self) -> bytes:
+        """Return what people told the agent so far, a message a line; b"" for nothing."""
+        return _read(self._environ.get("SPOOL_TOLD_FILE", "")) or b""
+
     def dependency(self, task_id: str) -> Any:
         """Return the record of a task that this one comes after; None for none."""
         known = {name.lower(): name for name in self.dependencies()}

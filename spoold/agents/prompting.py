@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.protocol.amount import some
+from spoold.protocol.told import BY_MAX, Message
 
 # {deps.ID.output}, or what is in it, by names and numbers: {deps.ID.output.FIELD.0.OTHER}, also {….output.a[0]}.
 _NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output((?:\.[\w-]+|\[[0-9]+\])*)\}"
@@ -128,6 +129,16 @@ def answered(question: str, answer: str, by: str) -> str:
     return f"You asked: {question}\n\nThe answer of {by or 'a person'}: {answer}\n\nContinue with the task."
 
 
+def with_messages(prompt: str, messages: Sequence[Message]) -> str:
+    """Return the prompt with what people tell the agent behind it."""
+    return "\n\n".join([prompt, *map(_message, messages)])
+
+
+def told(messages: Sequence[Message]) -> str:
+    """Return the prompt that brings messages to an agent at the end of a turn."""
+    return "\n\n".join([*map(_message, messages), "Take that into account, and continue with the task."])
+
+
 def before_of(record: Any) -> Before | None:
     """Return the attempt before, from its record; None where that cannot be read."""
     if not isinstance(record, Mapping):
@@ -155,6 +166,11 @@ def without_open(note: str) -> str:
 def _why(before: Before) -> str:
     reasons = before.reasons or ((before.error,) if before.error else ())
     return "\n".join(f"- {reason}" for reason in reasons)[:REASONS_MAX]
+
+
+def _message(message: Message) -> str:
+    by = " ".join(message.by.split())[:BY_MAX]
+    return f"A message from {by or 'a person'}:\n\n{message.text.strip()}"
 
 
 def _sent_back(feedback: str) -> str:

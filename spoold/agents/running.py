@@ -31,11 +31,13 @@ from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
 from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
 from spoold.agents.telemetry.around import listening
+from spoold.agents.telling import Inbox
 from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
 from spoold.agents.workspace.leaking import HoldsSecret
 from spoold.agents.workspace.remote import RemoteAway, RemoteRefused
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
+from spoold.protocol.told import Message
 
 T = TypeVar("T")
 # The exit code for what this worker cannot run, and another may.
@@ -70,7 +72,9 @@ class Attempt:
         self._adapter = finding.make(contract.profile.cli)
         self._heard = Heard(self._adapter.counting)
         self._saved, self._checks = Saved(), list[Check]()
-        self._before = prompting.before_of(contract.previous())
+        previous = contract.previous()
+        self._before = prompting.before_of(previous)
+        self._inbox = Inbox(contract.told, previous.get("output") if isinstance(previous, dict) else None)
         self._whole, self._lost = "", ""  # the prompt of a new session; why the one that was there could not go on
         self._signals, self._doing = list[int](), ""
         self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
@@ -158,9 +162,11 @@ class Attempt:
         errand = self._errand(prompt, opened, scene)
         trouble = None
         try:
-            if opened.done:
+            if opened.done and not self._inbox.news:
                 self._remember(opened.done)
             else:
+                if opened.done:
+                    self._workspace.keep_words({})  # a person has told its agent something since: it goes on
                 with listening(self._profile, errand, scene, self._told, _say) as telling:
                     trouble = self._turns(*telling)
             if trouble is None and not self._stopped():
@@ -186,6 +192,7 @@ class Attempt:
         _say("the work of the attempt before is pushed now; its agent had ended, and is not started again")
         session, text = str(done.get("session") or ""), str(done.get("text") or "")
         self._heard.take(Event(session=session, text=text, done=True))
+        self._inbox.go_on()
 
     def _reach(self, act: Callable[[], T]) -> T:
         """Do what reaches the remote; while that is away, again and again. Errors: SpoolError, OSError."""
@@ -257,17 +264,20 @@ class Attempt:
         turns = [most for most in (profile.max_turns, self._said.get("max_turns")) if most is not None]
         resumes = self._adapter.resumes and self._said.get("resume", "session") == "session"
         feedback, session = self._contract.feedback(), ""
-        text = self._whole = prompting.whole(prompt, before, feedback)
+        text = going_on = prompting.whole(prompt, before, feedback)
         # Another machine may have gone on in between: then the session that is here is not the one to go on with.
         if before is not None and resumes and self._kept == before.session and is_word(before.session):
-            session, text = before.session, prompting.going_on(before, feedback)
+            session, going_on = before.session, prompting.going_on(before, feedback)
             self._heard.session, self._heard.base = session, ending.read_usage(before.used)
+            self._inbox.go_on()
+        new = self._tell()
+        self._whole = prompting.with_messages(text, self._inbox.known)
         kind, unread = choosing.of_type(self._contract.root, self._contract.task.type)
         choice, dropped = choosing.passed(choosing.chosen(self._said, profile, kind), profile)
         for why in filter(None, (unread, *dropped)):
             _say(why)
         return Errand(
-            prompt=text,
+            prompt=prompting.with_messages(going_on, new) if session else self._whole,
             workspace=opened.directory,
             home=opened.home,
             model=choice.model,
@@ -282,31 +292,46 @@ class Attempt:
         )
 
     def _turns(self, errand: Errand, scene: Scene) -> Trouble | None:
-        """Run the agent, again with the answer when it asked something, and once more in a new session when the one
-        that was there cannot go on. Errors: OSError, SpoolError.
+        """Run the agent, again with the answer when it asked something and with what people told it meanwhile, and
+        once more in a new session when the one that was there cannot go on. Errors: OSError, SpoolError.
         """
-        profile, heard = self._profile, self._heard
-        for _ in range(QUESTIONS_MAX):
+        profile, heard, questions = self._profile, self._heard, 0
+        while questions < QUESTIONS_MAX:
             trouble = self._turn(errand, scene)
             if errand.session and not self._stopped() and not self._lost and ending.begins_anew(trouble):
                 self._lost = f"{errand.session}: {trouble.message if trouble is not None else ''}"
                 _say(f"the session cannot go on, and it begins anew: {self._lost}")
                 heard.anew()
+                self._inbox.lost()
                 self._adapter = finding.make(profile.cli)
                 errand = replace(errand, session="", prompt=self._whole)
                 trouble = self._turn(errand, scene)
-            if trouble is not None or heard.asked is None or self._stopped():
+            if trouble is not None or self._stopped():
                 return trouble
-            question = str(heard.asked.get("text") or "")
-            answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped, scanning.masking())
-            if isinstance(answer, Trouble):
-                return answer
-            told = prompting.answered(question, answer.text, answer.by)
+            if heard.asked is not None:
+                questions += 1
+                question = str(heard.asked.get("text") or "")
+                answer = ask(self._contract.root, heard.asked, profile.ask_timeout, self._stopped, scanning.masking())
+                if isinstance(answer, Trouble):
+                    return answer
+                told = prompting.answered(question, answer.text, answer.by)
+                told = prompting.with_messages(told, self._tell())
+            elif new := self._tell():
+                told = prompting.told(new)
+            else:
+                return None
             session = heard.session if self._adapter.resumes and is_word(heard.session) else ""
-            self._whole = f"{self._whole}\n\n{told}"
+            self._whole, self._adapter = f"{self._whole}\n\n{told}", finding.make(profile.cli)
             errand = replace(errand, session=session, prompt=told if session else self._whole)
             heard.again()
         return Trouble("refusal", f"it asked {QUESTIONS_MAX} questions in one attempt")
+
+    def _tell(self) -> list[Message]:
+        """Return what people told the agent since, which goes into its next turn."""
+        new = self._inbox.next()
+        for one in new:
+            _say(f"the agent is given a message of {one.by or 'a person'}")
+        return new
 
     def _turn(self, errand: Errand, scene: Scene) -> Trouble | None:
         """Run the agent once; returns what stands in its way. Errors: OSError, SpoolError."""
@@ -315,9 +340,11 @@ class Attempt:
         for path, text in start.files.items():
             homes.put(errand.home, path, text)
         bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
+        before = _came_to(heard)
         turn = take_turn(self._adapter, start, scene, heard, bounds)
         ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
         trouble = ending.trouble_of(heard, turn, ended)
+        self._inbox.over(well=trouble is None or _came_to(heard) != before)
         return None if trouble is None else self._hinted(trouble, turn.errors, errand, scene.env)
 
     def _hinted(self, trouble: Trouble, errors: str, errand: Errand, env: Mapping[str, str]) -> Trouble:
@@ -346,6 +373,7 @@ class Attempt:
     def _report(self, *, now: bool = False) -> None:
         used = ending.figures(self._heard.usage)
         said: dict[str, Any] = {"text": self._doing or self._heard.last, "session": self._heard.session, **used}
+        said |= self._inbox.given
         said["served"] = self._heard.answered  # a limit on trial need not wait for the end of this attempt
         self._contract.progress({name: value for name, value in said.items() if value}, now=now)
 
@@ -357,7 +385,7 @@ class Attempt:
         """Leave the result; returns the exit code."""
         checks = [check.plain() for check in self._checks]
         result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
-        result |= {**self._told, **({"session_lost": self._lost} if self._lost else {})}
+        result |= {**self._told, **self._inbox.had, **({"session_lost": self._lost} if self._lost else {})}
         result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
         for line in self._saved.warnings:
             _say(line)
@@ -378,6 +406,11 @@ class Attempt:
         if contract.batch and (why := handoff.put(contract.root, contract.batch, contract.task_id, text)):
             _say(why)
         return text
+
+
+def _came_to(heard: Heard) -> tuple[int, int]:
+    """Return what shows that the model has answered: its tools, and its tokens."""
+    return heard.tools, heard.usage.tokens_out if heard.usage is not None else 0
 
 
 def _for_adapter(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,8 @@
     selecting    tasks by their ids, or by what they have in common
     families     a task and all below it; its end with theirs
     asking       whether a task can be cancelled or tried again
-    deciding     holds, approvals and questions: what people decide about single tasks
+    deciding     holds, approvals, questions and messages: what people decide about single tasks
+    telling      whether the agent of a task can be told something
     questions    the questions that stand, and whether a task can be held, released or answered
     sending_back which tasks run again when a person rejects with a redo
     listing      the long form of a list of tasks

@@ -1,4 +1,5 @@
-"""Holds, approvals and questions: what people decide about single tasks, and how a task asks them.
+"""Holds, approvals, questions and messages: what people decide about single tasks, how a task asks them, and what
+they tell its agent.
 
 Law: a call for several tasks checks all of them before it requests anything. These checks only save a person a wait:
 the leader judges each request again. A task cannot answer: within one, every answer is refused.
@@ -119,6 +120,25 @@ class Deciding(Connection):
             raise SpoolError(f"task {located.id} is not admitted yet; wait a moment, and reject again.")
         with self.reaching():
             return sending_back.redo_of(self.store, located, upstream)
+
+    def tell(self, task_id: str, text: str) -> str:
+        """Tell the agent of a task something, as a message of this user, or of the task in which this runs; returns
+        the name of the message, by which `show` has it. The agent is given it at its next turn, and in a task that
+        has not begun with its prompt. Errors: NotFound; BadFile for a text that is empty or too long; SpoolError for
+        a task that has ended, that is known to have no agent, or that has too many messages.
+        """
+        from spoold.client import telling
+        from spoold.client.ancestors import adopt_task
+        from spoold.system.host import SystemHost
+
+        telling.insist_on_text(text)
+        (located,) = self._found(task_id)
+        with self.reaching():
+            if (error := telling.refuses(self.store, SystemHost(), located)) is not None:
+                raise error
+        inside = os.environ.get("SPOOL_TASK_ID") or adopt_task(self.directory, dict(os.environ))
+        by = f"task {inside}" if inside else ""
+        return self.post(Verb.TELL, located.id, "", by=by, durable=self.store.durable, tell=text)
 
     def ask(self, text: str, choices: Sequence[str] = (), *, expires_s: float | None = None) -> str:
         """Put a question to people, from within a running task; returns its name for `answer_to`.

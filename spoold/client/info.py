@@ -17,8 +17,9 @@ from spoold.protocol.heartbeat import Running
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived, parse_ended
 from spoold.protocol.order import order_micros, rank_of
-from spoold.protocol.request import Request
+from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result, Total, why_ended
+from spoold.rules.answers.messages import Told, messages
 from spoold.rules.attempts.accounts import total_of
 from spoold.store import answers, beats, control, drop_search, locate
 from spoold.store.absence import names_shown
@@ -35,7 +36,7 @@ class TaskInfo:
     reason: why it is in its state, '' where that needs none; worker: the node that holds it or decided it last;
     failures and crashes: the charges on its retry budget; attempts: all that ended, oldest first; total: their sums;
     sent_back: who sent it back last, in which round and why, until it has ended; progress_problem: why the last
-    report of its progress does not count;
+    report of its progress does not count; told: what its agent was told, and which attempts have it;
     task: as submitted; path: its file, below the spool. tree: what it and all below it came to, where that was asked
     for: it takes a look at the whole spool.
     """
@@ -63,6 +64,7 @@ class TaskInfo:
     attempts: list[Result] = field(default_factory=list)
     total: Total | None = None
     sent_back: str = ""
+    told: list[Told] = field(default_factory=list)
     task: dict[str, Any] = field(default_factory=dict)
     tree: dict[str, Any] | None = None
 
@@ -86,6 +88,7 @@ def described(store: Store, located: Located, named: Iterable[tuple[EndedName, s
     last = attempts[-1] if attempts else None
     ended = last if located.result is not None else None
     name = located.name
+    requests = control.list_requests(store.fs) if name is not None else []
     return TaskInfo(
         id=located.id,
         state=located.state.value,
@@ -109,7 +112,8 @@ def described(store: Store, located: Located, named: Iterable[tuple[EndedName, s
         path=located.path,
         attempts=attempts,
         total=total_of(attempts),
-        sent_back=sent_back(store, located),
+        sent_back=sent_back(store, located, requests),
+        told=_told(store, located, requests, attempts, running),
         task=content,
     )
 
@@ -203,6 +207,16 @@ def sent_back(store: Store, located: Located, requests: Sequence[Request] | None
         return ""
     redos = answers.redos(store.fs, control.list_requests(store.fs) if requests is None else requests)
     return answers.sent_back(store.fs, located.name, located.path, redos)
+
+
+def _told(
+    store: Store, located: Located, requests: Sequence[Request], attempts: Sequence[Result], running: Running | None
+) -> list[Told]:
+    """Return what its agent was told, and what of that it has. Errors: OSError."""
+    asked = [one for one in requests if one.verb is Verb.TELL]
+    standing = control.about_task(store.fs, located.id, asked) if asked else ()
+    attempt, progress = (running.attempt, running.progress) if running else (None, None)
+    return messages(standing, attempts, attempt, progress)
 
 
 def _running(store: Store, located: Located) -> Running | None:

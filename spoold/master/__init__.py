@@ -56,6 +56,7 @@ One `step()` = list → view → plan (in `rules`) → move → report.
     reservations what people and running tasks have reserved
     endings     when pauses and closed limits end by themselves
     task_requests holds, questions and answers
+    telling     messages for agents: which are no messages, and which their task left over
     redoing     work that a person sends back: earlier tasks run again, then the rejected one asks anew
     reviving    an ended task waits again, as its next attempt
     questions   the leader's own questions: asked once, ended by silence

@@ -1,8 +1,9 @@
-"""The requests about single tasks: holds, questions and answers. Reads each once, and removes it when it is over.
+"""The requests about single tasks: holds, questions, answers, messages. Reads each once, and removes it in the end.
 
 Law: an answer stands until its task has ended, since a retry and the next leader need it, too. What is of no use is
 noted and removed. A request that cannot be read has no effect, and is read again; a warning names it.
-May touch: requests in control/, and the owners of a request, of its task and of claim directories.
+May touch: requests in control/, results of ended tasks, and the owners of a request, of its task and of claim
+directories.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from spoold.master.placing import hold_one
 from spoold.master.questions import Questions
 from spoold.master.redoing import Redoing
 from spoold.master.rejecting import take_away
+from spoold.master.telling import LEFT, left_over, refused
 from spoold.protocol.approval import may_answer
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
@@ -148,11 +150,17 @@ class TaskRequests:
         """Act on the requests about one task by where it is."""
         place = desk.view.place(task_key)
         if task_key in desk.view.archived if place is None else place.state in _ENDED:
+            left = left_over(desk, place, requests)
             for one in requests:
+                if one.unique in left and one.request.verb is Verb.TELL:
+                    self._ignore(desk, one.request, LEFT)
                 if one.request.verb in _ANSWERS and self._begun and one.request not in self._open:
                     self._ignore(desk, one.request, "the task has ended")
                 self._end(one.request)
             return
+        for one, why in list(refused(requests)):
+            self._ignore(desk, one.request, why)
+            requests.remove(one)
         self._open.update(one.request for one in requests)
         name = None if place is None else parse_moving(place.name)
         if place is None:
@@ -303,7 +311,8 @@ class TaskRequests:
 
     def _publish(self, desk: Desk, task_key: str) -> None:
         """Tell the gates what stands about a task."""
-        standing = tuple(self._standing.get(task_key, {}).values())
+        found = self._standing.get(task_key, {}).values()
+        standing = tuple(one for one in found if one.request.verb is not Verb.TELL)  # no gate asks for messages
         if standing or task_key in desk.backlog.parked.requested:
             desk.backlog.request(task_key, standing, desk.step.now)
         desk.step.change()

@@ -18,6 +18,7 @@
     heartbeat   what a node says of itself
     request     what people ask of the cluster: cancel, retry, pause, drain, halt
     request_body who asked, when and why
+    told        what people tell the agent of a task, as its attempts find it and say that they have it
     snapshot    the leader's picture of the cluster
     report      what the doctor found
     change      settings that change while the spool runs

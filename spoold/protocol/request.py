@@ -3,8 +3,8 @@
 control/ is a blackboard: leader and workers list this one directory. The leader removes a request once it is done.
 
 Law: the name of a request says everything that machines need, but for three things in the content: when a pause, or a
-closed limit, ends by itself, what is asked and answered about a task, and what a reservation locks. A pause, a closed
-limit, a halt, a drain and a reservation stand as long as their file does.
+closed limit, ends by itself, what is asked, answered and told about a task, and what a reservation locks. A pause, a
+closed limit, a halt, a drain and a reservation stand as long as their file does.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Verb(StrEnum):
     ASK = "ask"  # a task: a question that is open, of the task itself or of the leader about its approval
     APPROVE = "approve"  # a task: the answer to a question
     REJECT = "reject"  # a task: the answer to a question is no
+    TELL = "tell"  # a task: words for its agent
     RESERVE = "reserve"  # +all, or the task that asks: hold what the content names; UNIQUE is its name
     RELEASE = "release"  # a reservation
     LEND = "lend"  # a task that waits: its worker offers its units of limits to others
@@ -52,7 +53,7 @@ class Verb(StrEnum):
 _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
 # These are about one task, and their content matters.
-OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT))
+OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT, Verb.TELL))
 _NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP, Verb.RELEASE, Verb.LEND, Verb.LENT, Verb.REGAIN))
 _NEVER_ALL |= _OF_A_LIMIT | OF_ONE_TASK
 # A loan of units: UNIQUE says whose, see `loan_unique`.

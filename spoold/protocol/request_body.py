@@ -1,8 +1,8 @@
 """The content of a request, for people and the journal.
 
-Law: of most requests only `until`, the end of a pause or a closed limit, decides anything. What is asked and answered
-about a task is here, too, and what a reservation locks. Every field may be missing, since a request is valid by its
-name.
+Law: of most requests only `until`, the end of a pause or a closed limit, decides anything. What is asked, answered
+and told about a task is here, too, and what a reservation locks. Every field may be missing, since a request is valid
+by its name.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class RequestBody(BaseModel):
     the task's approval. answer: None for the first choice, or true where there are no choices.
     seen: of an approve of a task's approval: the SHA-256 of the task's file as it was approved, '' for any file.
     redo: of a reject: the tasks that run again, those before others first; the first one gets the reason.
+    tell: of a tell: the words for the agent of a task.
     write, read: what a reservation locks; its attempt is of the running task that asks, None where none does.
     """
 
@@ -45,6 +46,7 @@ class RequestBody(BaseModel):
     answer: Any = None
     seen: str = ""
     redo: tuple[Again, ...] = ()
+    tell: str = ""
     write: tuple[Pattern, ...] = ()
     read: tuple[Pattern, ...] = ()
 

@@ -103,6 +103,7 @@ def load(fs: FileSystem, request: Request) -> Requested:
         answer=body.answer,
         seen=body.seen,
         redo=body.redo,
+        tell=body.tell,
         until=body.until.timestamp() if body.until else None,
     )
 

@@ -44,6 +44,7 @@ from spoold.worker.attempts.reporting import measured
 from spoold.worker.attempts.resuming import Resuming
 from spoold.worker.attempts.settling import Settling
 from spoold.worker.attempts.starting import Starting
+from spoold.worker.attempts.telling import Telling
 from spoold.worker.attempts.units import Units
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.config import WorkerConfig
@@ -103,7 +104,8 @@ class Worker:
         orders = (self._claims.doubt, self._allowance, slots, self._claims.order)
         self._claiming = Claiming(store, self._offering, *orders)
         self._lending = Lending(loans, runner, slots, config.max_lent, self._units, self._allowance.lets_back)
-        parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending)
+        self._telling = Telling(store, scratch, journal)
+        parts = (runner, scratch, config, journal, self._lease, self._allowance, self._lending, self._telling)
         self._starting = Starting(store, *parts, root=root, environ=environ)
         self._settling = Settling(store, scratch, journal, writers, self._allowance, config.log_max_mb << 20)
         self._resuming = Resuming(store, runner, self._claims, journal, self._settling, self._lease)
@@ -309,6 +311,7 @@ class Worker:
             self._requests, self._heard = control.list_requests(self.store.fs), True
             self._allowance.hear(self._requests)
             self._units.hear(self._requests)
+            self._telling.hear(self._requests)
         self._obey(self._requests, now)
 
     def _hear(self, now: float) -> None:
@@ -335,6 +338,7 @@ class Worker:
             name = attempt.name
             with self.store.faults.handling("running task", name.id, name.id, name.attempt):
                 attempt.hear(requests)
+                self._telling.look(attempt)
                 cancel = cancels.get(key(name.id)) if attempt.stopping is None else None
                 told = None if cancel is None else control.read(self.store.fs, cancel).told
                 why = ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
@@ -373,6 +377,8 @@ class Worker:
         for attempt in done:
             del self._attempts[key(attempt.name.id)]
             self._claims.end(attempt.name, attempt.files)
+            if not attempt.fenced:
+                self._telling.note(attempt)
             with self.store.faults.handling("lesson of the task", attempt.name.id, attempt.name.id):
                 self._cooldown.learn(attempt)
         return len(done)

@@ -20,14 +20,15 @@ import pytest
 from hypothesis import settings
 from pydantic import BaseModel
 
-from spoold.agents import ending
+from spoold.agents import ending, prompting
 from spoold.agents.adapters import generic, lines
 from spoold.agents.heard import Heard
 from spoold.agents.merge.candidate import workspace_of
 from spoold.agents.sandbox import podman
 from spoold.agents.telemetry.reading import Kept
+from spoold.agents.telling import Inbox
 from spoold.client.view.counting import runs_of
-from spoold.protocol import codec
+from spoold.protocol import codec, told
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.heartbeat import Heartbeat
@@ -330,6 +331,15 @@ def _counts_or_is_named(data: bytes, report: Report, budgeted: Report) -> None:
 _LIMIT = Settings.model_validate({"limits": {"api": {"max": 1}}}).limits["api"]
 
 
+def _told(data: bytes) -> Any:
+    """A message for an agent: in its file, in an output and in a report, and on to its next prompt."""
+    found = told.lines_of(data + b"\n")
+    said = {told.FIELD: [codec.load(data, FILE)]}
+    inbox = Inbox(lambda: data + b"\n", said)
+    inbox.next()
+    return prompting.told(found), told.told_in(said), told.names_in(said), inbox.had, inbox.given
+
+
 def _events(data: bytes) -> Any:
     found = list(journal.parse_lines(data + b"\n" + data))
     shown = [event.model_dump(mode="json") for event in found]
@@ -445,6 +455,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/master/originals.py": (_value, {"id": "a"}),
     "spoold/master/rejecting.py": (_value, {"id": "a"}),
     "spoold/protocol/plain/picture.py": (_beats, None),
+    "spoold/protocol/told.py": (_told, {"name": "k3j2-1", "by": "a", "at": "x", "text": "b"}),
     "spoold/rules/entry/admission.py": (
         _task,
         {"id": "a", "command": ["x"], "budget": {"cost_usd": 1}, "timeout": 5},

@@ -48,6 +48,7 @@ VERBS = {
     "retry": "retry",
     "hold": "hold",
     "release": "hold",
+    "tell": "tell",
     "asks": "asks",
     "approve": "asks",
     "reject": "asks",

@@ -148,10 +148,20 @@ def _print(info: TaskInfo) -> None:
         output.print_table(header, [_row(result) for result in info.attempts])
         if info.total is not None:
             output.print_prose(f"together      {output.summed(info.total)}", " " * 13)
+    for one in info.told:
+        said = f"{output.one_line(one.by) or 'an unknown user'} at {one.at}, {_had_by(info, one.attempts)}"
+        output.print_prose(f"{'told':<13}{said}: {output.one_line(one.text, 1000)}", " " * 13)
     if info.tree is not None:
         spent = output.spent(info.tree["tokens_used"], info.tree["cost_usd"])
         tasks = amount(info.tree["tasks"], "task")
         output.print_prose(f"tree          {', '.join([tasks, *spent])}", " " * 13)
+
+
+def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
+    """Return which attempts were given a message."""
+    if attempts:
+        return f"given to attempt {', '.join(map(str, attempts))}"
+    return "never given" if info.completed_at else "not given yet"
 
 
 def _progress(info: TaskInfo) -> object:

@@ -26,7 +26,7 @@ The tools, by noun:
 
     delegated    delegate_task
     graphs       submit_tasks
-    tasks        get_task_result, list_tasks, cancel_task, explain_task
+    tasks        get_task_result, list_tasks, cancel_task, tell_task, explain_task
     awaited      wait_tasks
     background   run_background, check_background, list_background, kill_background
     files        reserve_files, release_files

@@ -15,7 +15,7 @@ from spoold.faces.mcp.people import APPROVE, ASK_HUMAN
 from spoold.faces.mcp.pool import DRAIN, GET_STATUS, KILL_ALL
 from spoold.faces.mcp.progress import REPORT_PROGRESS
 from spoold.faces.mcp.roles import Role
-from spoold.faces.mcp.tasks import CANCEL_TASK, EXPLAIN_TASK, GET_TASK_RESULT, LIST_TASKS
+from spoold.faces.mcp.tasks import CANCEL_TASK, EXPLAIN_TASK, GET_TASK_RESULT, LIST_TASKS, TELL_TASK
 from spoold.faces.mcp.tool import Tool
 from spoold.faces.mcp.workers import SCALE_WORKERS, SPAWN_WORKERS
 from spoold.protocol.errors import SpoolError
@@ -25,6 +25,7 @@ TOOLS = (
     GET_TASK_RESULT,
     LIST_TASKS,
     CANCEL_TASK,
+    TELL_TASK,
     RUN_BACKGROUND,
     CHECK_BACKGROUND,
     LIST_BACKGROUND,

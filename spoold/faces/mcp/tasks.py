@@ -1,4 +1,4 @@
-"""get_task_result, list_tasks, cancel_task and explain_task.
+"""get_task_result, list_tasks, cancel_task, tell_task and explain_task.
 
 Law: each looks or asks; what becomes of a task, the leader and the workers decide.
 """
@@ -22,6 +22,7 @@ from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
+from spoold.protocol.told import TEXT_MAX
 
 PAGE, PAGE_MOST = 50, 200
 # A tree that goes on making tasks is cancelled so long (s): a call has to answer.
@@ -41,6 +42,12 @@ class CancelTask(OneTask):
         default=False, description="Also all tasks that it submitted, and theirs; waits for their end."
     )
     reason: Reason = ""
+
+
+class TellTask(OneTask):
+    """The arguments of tell_task."""
+
+    text: str = Field(min_length=1, max_length=TEXT_MAX, description="The message, at most 16 KiB.")
 
 
 class ListTasks(Arguments):
@@ -66,6 +73,14 @@ class Requested(Answer):
 
     taskId: str
     requested: list[str] = Field(description="The tasks of which an end was requested; none where all had ended.")
+    message: str
+
+
+class Told(Answer):
+    """A message for the agent of a task."""
+
+    taskId: str
+    messageId: str
     message: str
 
 
@@ -151,6 +166,14 @@ def _cancel_tree(session: Session, located: Located, reason: str) -> Requested:
     return Requested(taskId=located.id, requested=asked, message=said)
 
 
+def tell(session: Session, arguments: TellTask) -> Told:
+    """Tell the agent of a task something. Errors: NotFound, BadFile, SpoolError for a task that cannot be told."""
+    located = session.reach.find(arguments.taskId)
+    name = session.spool.tell(located.id, arguments.text)
+    said = f"the agent of {located.id} is given it at its next turn."
+    return Told(taskId=located.id, messageId=name, message=said)
+
+
 def explain(session: Session, arguments: OneTask) -> Explained:
     """Return why a task is in its state, and what would change that. Errors: NotFound."""
     located = session.reach.find(arguments.taskId)
@@ -195,6 +218,15 @@ CANCEL_TASK = Tool(
     cancel,
     destroys=True,
     repeats=True,
+)
+TELL_TASK = Tool(
+    "tell_task",
+    "Tell an agent something",
+    "A message for the agent of a task that has not ended, such as a correction. The agent is given it when its "
+    "present turn is over, before its work is judged, or with its prompt where it has not begun.",
+    TellTask,
+    Told,
+    tell,
 )
 EXPLAIN_TASK = Tool(
     "explain_task",

@@ -6,6 +6,7 @@
     takers      the workers' side of that: which of them could take it
     starters    the command that starts a worker which could
     story       everything that happened to one task, in words
+    messages    what its agent was told, and which attempts have it
     selection   which tasks are meant by state, type and batch
 
 Law: pure; an answer comes from the rules that decide, never from a copy of them.

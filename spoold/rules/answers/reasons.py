@@ -17,6 +17,7 @@ from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code, Status
+from spoold.protocol.told import FIELD, names_in
 from spoold.rules.answers.case import Case, Claim, Explanation, Reason
 from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
 from spoold.rules.answers.takers import room_now, suitable
@@ -24,12 +25,15 @@ from spoold.rules.cluster.succession import MISSING, MISSING_MEND
 from spoold.rules.gates import worker
 from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
-from spoold.rules.gates.requested import unanswered
+from spoold.rules.gates.requested import tells, unanswered
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 _FROZEN_THERE = "the task is frozen there if its lease is over"
+_LIVING = (State.WAITING, State.RETURNED, State.READY, State.CLAIMED)
+# So much (characters) of a message is said.
+TOLD_MAX = 200
 _SHOWN_AS = {State.RETURNED: State.WAITING}
 
 
@@ -47,6 +51,7 @@ def explain(case: Case) -> Explanation:
         State.REJECTED: _rejected,
     }
     verdict, reasons = answers[case.state](case)
+    reasons = [*reasons, *_told(case)]
     if case.sent_back:
         reasons = [*reasons, Reason("redo", f"it was {case.sent_back}", "nothing: that is why it runs again")]
     if case.fault:
@@ -136,8 +141,20 @@ def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
 def _reported(progress: Any) -> str:
     """A program's report of its progress, as a line for people: the fields of an object in a row."""
     if isinstance(progress, dict):
-        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items())
+        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items() if name != FIELD)
     return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
+
+
+def _told(case: Case) -> Iterator[Reason]:
+    """What its agent was told, and was not given yet."""
+    if case.state not in _LIVING:
+        return
+    given = names_in(case.claim.progress) if case.claim is not None else []
+    when = "when its next turn begins" if case.state is State.CLAIMED else "with the prompt of its next attempt"
+    for one in tells(case.requested):
+        if one.unique not in given:
+            text = f"{one.by or 'an unknown user'} told its agent at {one.at}: {one.tell[:TOLD_MAX]}"
+            yield Reason("told", text, f"its agent is given that {when}; `spool show {case.id}` has all of it")
 
 
 def _lent(case: Case, claim: Claim) -> list[Reason]:

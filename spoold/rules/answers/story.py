@@ -51,6 +51,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "RESUMED": ("goes on on {writer}", {}),
     "RETRIED": ("taken up again by `spool retry`", {}),
     "STARTED": ("started on {writer}", {}),
+    "TOLD": ("its agent was given a message", {"by": " of ", "tell": ": "}),
     "UNITS_BACK": ("has the units back that it had lent", {}),
     "UNITS_LENT": ("lends its units while it waits", {}),
     "UNREAD": ("cannot be read", {"problem": ": "}),
@@ -134,6 +135,8 @@ def _words(event: Event, detail: dict[str, Any]) -> str:
         took_s, worker = detail.get("duration_s"), detail.get("worker")
         said = f"worker {worker} died or was cut off" if worker else detail.get("message")
         return _end(event.event, event.attempt, took_s, _why(said, detail.get("code")))
+    if event.event == "ASKED" and detail.get("request") == "tell":
+        return f"its agent was told something{_more(detail, {'by': ' by ', 'tell': ': '})}"
     if event.event == "ASKED":
         return f"{detail.get('request', 'something')} was asked for{_more(detail, {'by': ' by ', 'reason': ': '})}"
     if event.event in WORDS:

@@ -1,4 +1,5 @@
-"""The requests that stand about one task: its holds, the question about its approval, and the answers.
+"""The requests that stand about one task: its holds, the question about its approval, the answers, and what its agent
+is told.
 
 Law: what counts follows from the files that stand, and from nothing else, so that every leader and the worker that
 claims the task come to the same answer. A reject goes before an approve; of several approves the first by UNIQUE
@@ -34,6 +35,7 @@ class Requested:
     answer: Any = None
     seen: str = ""
     redo: tuple[tuple[str, int], ...] = ()
+    tell: str = ""
     until: float | None = None
 
     @property
@@ -98,6 +100,11 @@ def open_questions(requests: Sequence[Requested]) -> list[Requested]:
         if one is not None and decision(requests, Approval(ask=one.ask or "?", choices=one.choices), order) is None:
             found.append(one)
     return found
+
+
+def tells(requests: Sequence[Requested]) -> list[Requested]:
+    """What the agent of the task is told, the oldest first."""
+    return list(_of(requests, Verb.TELL))
 
 
 def answer_of(given: Requested, choices: Sequence[str]) -> Any:

@@ -16,6 +16,7 @@
     reporting   running tasks in the heartbeat
     lending     the slots that tasks have lent while they wait
     units       the units of limits that they have lent with them
+    telling     what people tell the agent of one
     losses      attempts lost lately, to warn of
 
 Law: the result is durable before the commit, and nothing is committed whose claim is gone.

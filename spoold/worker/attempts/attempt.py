@@ -17,6 +17,7 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
+from spoold.protocol.told import Message
 from spoold.rules.attempts.outcome import Outcome
 from spoold.runner.job import Ending
 from spoold.worker.attempts.preparation import Preparation
@@ -38,7 +39,8 @@ class Attempt:
     its claim is getting; ordered_in: the number of the lease in which that order was given. lent: its slot is lent,
     since it waits for other tasks; back: it wants back what it lent. redacting: the masks of what it says; fetched:
     how many bytes of its output were masked, unlogged: those of them that are not in its log yet, logged: how many
-    are. reported: its last progress report that was an object. notes: warnings about it now; told: warnings already
+    are. reported: its last progress report that was an object. words: messages of people for its agent, by name;
+    given: the names of those that its agent has been given. notes: warnings about it now; told: warnings already
     logged on stderr.
     """
 
@@ -67,6 +69,8 @@ class Attempt:
     ordered_in: int = 0
     redacting: Redacting = NOTHING
     reported: dict[str, Any] | None = None
+    words: dict[str, Message] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
     fetched: int = 0
     unlogged: bytes = b""
     logged: int = 0

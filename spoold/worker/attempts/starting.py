@@ -49,6 +49,7 @@ from spoold.worker.attempts.lending import Lending
 from spoold.worker.attempts.own_lease import OwnLease
 from spoold.worker.attempts.preparation import Preparation
 from spoold.worker.attempts.redacting import Redacting
+from spoold.worker.attempts.telling import Telling
 from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.permits import CannotRun
 from spoold.worker.handlers.preparing import Workplace, handler_of, inherited, prepare
@@ -86,6 +87,7 @@ class Starting:
         lease: OwnLease,
         allowance: Allowance,
         lending: Lending,
+        telling: Telling,
         *,
         root: str,
         environ: Mapping[str, str],
@@ -97,7 +99,7 @@ class Starting:
         self._journal = journal
         self._lease = lease
         self._allowance = allowance
-        self._root, self._lending = root, lending
+        self._root, self._lending, self._telling = root, lending, telling
         self._base = inherited(config, environ)
         self._secrets = Secrets(config.secrets, environ, config.place("secrets"))
         self._since: dict[tuple[str, int], tuple[float, float]] = {}  # first and last try of unreadable files
@@ -259,6 +261,7 @@ class Starting:
         if attempt.name.attempt > 1:  # a first attempt is nobody's second thought
             job = self._bring_feedback(attempt, job, f"{folder}/{FEEDBACK}")
             job = self._bring_previous(attempt, job, f"{folder}/{PREVIOUS}")
+        self._telling.bring(attempt)
         if self._lease.over:
             raise _LeaseOver
         if closed is not None:

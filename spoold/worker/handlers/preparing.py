@@ -162,6 +162,7 @@ def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> di
         "SPOOL_PROGRESS_FILE": f"{folder}/progress.json",
         "SPOOL_WORK_DIR": f"{folder}/work",
         "SPOOL_DEPS_DIR": f"{folder}/deps",
+        **({"SPOOL_TOLD_FILE": f"{folder}/told.jsonl"} if task.run == "handler" else {}),
         **({} if task.approval is None else {"SPOOL_ANSWER_FILE": f"{folder}/answer.json"}),
         **({"SPOOL_SLOT_DIR": place.loans} if place.loans else {}),
         **trace.carrier(place.spool_id, name.id, name.attempt, task.batch, task.meta),
