@@ -39,9 +39,9 @@ def refuses(store: Store, host: Host, located: Located) -> SpoolError | None:
             f"rejected/{located.drop} was rejected: nothing of it runs, so nobody can be told anything."
         )
     content = read_content(store, located)
-    if located.state in _ENDS:
+    why = _no_agent(store, host, content)
+    if not why and located.state in _ENDS:
         return _ended(located, kind_of(content))
-    why = _no_agent(store, host, located, content)
     if why:
         return SpoolError(f"task {located.id} {why}, so nobody reads a message. `spool agents` lists the agents.")
     asked = [one for one in control.list_requests(store.fs) if one.verb is Verb.TELL]
@@ -62,7 +62,7 @@ def _ended(located: Located, kind: str) -> SpoolError:
     return SpoolError(f"task {located.id} has {_ENDS[located.state]}, and its agent is gone. {then}")
 
 
-def _no_agent(store: Store, host: Host, located: Located, content: dict[str, Any]) -> str:
+def _no_agent(store: Store, host: Host, content: dict[str, Any]) -> str:
     """Return why no agent runs a task; '' where one does, or nobody knows."""
     kind = kind_of(content)
     if content.get("command") is not None or content.get("python") is not None:

@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "config": ("config", "show"),
     "hold": ("hold", "known"),
     "asks": ("asks",),
+    "tell": ("tell", "known", "Use v2."),
     "approve": ("approve", "known"),
     "reject": ("reject", "known", "--reason", "no"),
     "ask": ("ask", "Deploy?"),

@@ -131,7 +131,20 @@ def test_a_task_is_delegated_in_the_background_or_waited_for(agent: Caller) -> N
     why = agent.call("explain_task", taskId=nobody["taskId"])
     assert "nobody-has-it" in json.dumps(why["reasons"])
     assert all(reason["change"] for reason in why["reasons"])
+    told = agent.call("tell_task", taskId=nobody["taskId"], text="Use v2.")
+    assert told["message"] == f"the agent of {nobody['taskId']} is given it at its next turn."
     agent.call("cancel_task", taskId=nobody["taskId"])
+
+
+def test_only_an_agent_that_has_not_ended_can_be_told(agent: Caller) -> None:
+    command = agent.call("run_background", command="sleep 600")["taskId"]
+    assert "runs no agent, but a command" in agent.refused("tell_task", taskId=command, text="Use v2.")
+    agent.call("cancel_task", taskId=command)
+    handled = agent.call("delegate_task", agent="coder", prompt="once")["taskId"]
+    assert "of the type coder, whose handler is no agent" in agent.refused(
+        "tell_task", taskId=handled, text="Use v2."
+    )
+    assert "among yours" in agent.refused("tell_task", taskId="not-there", text="Use v2.")
 
 
 def test_a_graph_runs_in_its_order(agent: Caller, tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ ASKED = Requested(
 )
 
 
+TOLD = Requested(Request(Verb.TELL, "t", "1"), by="ada", tell="Use v2.", at="2026-02-02T09:00:00Z")
 ADVICE: list[tuple[str, Case, str, str]] = [
     (
         "held by its drop",
@@ -185,6 +186,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(CLAIMED, requested=(ASKED,)),
         "question",
         "`spool approve t --answer …`, or `spool reject t`",
+    ),
+    (
+        "its agent was told something",
+        replace(CLAIMED, requested=(TOLD,)),
+        "told",
+        "its agent is given that when its next turn begins; `spool show t` has all of it",
     ),
     (
         "a writer has it open",

@@ -1,0 +1,37 @@
+"""Which attempts were given a message: what their results say, and what the one that runs reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spoold.protocol.request import Request, Verb
+from spoold.protocol.result import Result
+from spoold.rules.answers.messages import messages
+from spoold.rules.gates.requested import Requested
+
+
+def asked(name: str, text: str) -> Requested:
+    return Requested(Request(Verb.TELL, "t", name), by="ada", at="x", tell=text)
+
+
+def result(attempt: int, told: Any) -> Result:
+    said = {"task_id": "t", "attempt": attempt, "worker_id": "w", "status": "failure", "output": {"told": told}}
+    return Result.model_validate({**said, "completed_at": "2026-01-01T00:00:00Z", "duration_s": 1})
+
+
+def test_messages_are_joined_by_their_names_and_the_oldest_comes_first() -> None:
+    had = [{"name": "1", "text": "a"}, {"name": "0", "text": "of a task that was retried"}]
+    standing = (asked("2", "b"), asked("1", "a"), asked("3", "c"))
+    found = messages(standing, [result(1, had), result(2, [])], 3, {"told": ["2", "1", "foreign"]})
+    assert [(one.name, one.text, one.attempts) for one in found] == [
+        ("0", "of a task that was retried", (1,)),
+        ("1", "a", (1, 3)),
+        ("2", "b", (3,)),
+        ("3", "c", ()),
+    ]
+
+
+def test_what_no_attempt_may_say_is_left_out() -> None:
+    for told in ("text", 5, [5, None, {"name": 1}], {"name": "1"}):
+        assert messages((), [result(1, told)], 2, {"told": told}) == []
+    assert messages((asked("1", "a"),), [], None, {"told": ["1"]})[0].attempts == ()
