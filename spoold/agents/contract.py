@@ -57,6 +57,11 @@ class Contract:
         return self._environ.get("SPOOL_TASK_ID", "")
 
     @property
+    def kind(self) -> str:
+        """The type as which it runs; that of the task, but where a limit of that one is closed."""
+        return self._environ.get("SPOOL_TASK_TYPE") or self.task.kind
+
+    @property
     def attempt(self) -> str:
         """The task and the attempt, as one word."""
         return f"{self.task_id}.{self.number}"

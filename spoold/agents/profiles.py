@@ -4,6 +4,7 @@
     cli = "opencode"
     model = "anthropic/claude-sonnet-5"
     limit = "anthropic"
+    instead = ["coder-b"]
     accept = ["make test"]
 
 Law: what a profile does not allow, a task does not get: no repository, no model and no command of its own. Every
@@ -18,7 +19,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -31,15 +32,16 @@ from spoold.agents.workspace.addresses import pattern
 from spoold.agents.workspace.config import WorkspaceConfig
 from spoold.protocol import codec, errand
 from spoold.protocol.errors import BadFile, WrongValue
-from spoold.protocol.fields import Directory, Env, OptionalWord, Real, Seconds, SomeSeconds, Strict, Whole
+from spoold.protocol.fields import Directory, Env, OptionalWord, Real, Seconds, SomeSeconds, Strict, Whole, Word
 from spoold.protocol.lanes import as_word
 from spoold.protocol.settings import TEMPERATURE_MAX, TOKENS_MAX
+from spoold.rules.scheduling.instead import fault_in
 
 TABLE = "agents"
 VARIABLE, REDACT = "SPOOL_AGENT_PROFILE", "SPOOL_AGENT_REDACT"
 _NAMED = re.compile(r"\$(\$?)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Keys that are those of the handler.
-_HANDLER = ("timeout", "max_timeout", "secrets", "cwd", "allow_cwd", "allow_env", "lost_share")
+_HANDLER = ("instead", "timeout", "max_timeout", "secrets", "cwd", "allow_cwd", "allow_env", "lost_share")
 VALUE_MAX = 64 << 10
 # What a type's settings may say, too, and an agent is given where it takes it.
 VALUES = ("model", "max_tokens", "temperature")
@@ -49,7 +51,8 @@ log = logging.getLogger("spoold")
 class Profile(Strict):
     """How an agent is started on this machine, and what its tasks may choose. Times in seconds.
 
-    limit: the limit of spool.toml that a spent quota, or a rate, closes. start_timeout: until its first word;
+    limit: the limit of spool.toml that a spent quota, or a rate, closes; instead: the types that take its tasks while
+    that is closed, in order. start_timeout: until its first word;
     idle_timeout: the longest silence; accept_timeout: for each command that judges its work; ask_timeout: how long a
     question waits for a person, 0 for not at all. concurrent: how many run on this worker at once. accept,
     success_if, must_change: what its work must hold, beside what the task says. then: "merge" has accepted work
@@ -67,6 +70,7 @@ class Profile(Strict):
     args: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
     limit: OptionalWord = ""
+    instead: tuple[Word, ...] = ()
     workspace: dict[str, Any] = {}
     sandbox: str | dict[str, Any] = "none"
     env: Env = {}
@@ -140,7 +144,7 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
     profiles = table.get(TABLE, {})
     if not isinstance(profiles, dict):
         raise BadFile(file, TABLE, "is no table.", "write [agents.NAME], and its keys below.")
-    handlers = dict(table.get("handlers") or {})
+    handlers, read = dict(table.get("handlers") or {}), dict[str, Profile]()
     for name, said in profiles.items():
         key = f"{TABLE}.{name}"
         try:
@@ -149,7 +153,12 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
             raise BadFile(file, key, f"{wrong.problem}.", f"{wrong.mend}.") from None
         if word in {str(other).lower() for other in handlers}:
             raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
-        handlers[word] = _handler(word, _read(said, key, file, environ), table.get("redact"), environ)
+        read[word] = _read(said, key, file, environ)
+        if (fault := fault_in(word, read[word].instead)) is not None:
+            raise BadFile(file, f"{key}.instead", f"{fault.problem}.", f"{fault.mend}.")
+        handlers[word] = _handler(word, read[word], table.get("redact"), environ)
+    for why in _unlike(read, handlers.keys()):
+        log.warning("%s: %s", file, why)
     if merging.TABLE in table:
         if merging.TABLE in {str(other).lower() for other in handlers}:
             problem = f"there is a handler {merging.TABLE}, too."
@@ -159,6 +168,26 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
         handlers[merging.TABLE] = merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
     kept = {name: value for name, value in table.items() if name not in (TABLE, merging.TABLE)}
     return {**kept, "handlers": handlers}
+
+
+def _unlike(read: Mapping[str, Profile], handlers: Collection[str]) -> Iterator[str]:
+    """Yield what an owner should know of the profiles that take the tasks of others."""
+    for name, profile in read.items():
+        place = f"[agents.{name}] instead"
+        for other in profile.instead:
+            there = read.get(other)
+            if other not in handlers:
+                yield f"{place}: nothing here runs {other}, so its tasks wait for another worker that does"
+            elif there is not None and profile.allow_accept and not there.allow_accept:
+                yield f"{place}: {other} lacks allow_accept, so tasks that name commands are not done there"
+            elif there is not None and not _reaches(profile, there):
+                yield f"{place}: {other} has another workspace.repo or other allow_repos, so work may not go on there"
+
+
+def _reaches(profile: Profile, other: Profile) -> bool:
+    """Whether another profile works in the repositories of this one."""
+    repo, its = profile.workspace.get("repo"), other.workspace.get("repo")
+    return repo == its and {*profile.allow_repos} <= {*other.allow_repos}
 
 
 def _read(said: Any, key: str, file: str, environ: Mapping[str, str]) -> Profile:

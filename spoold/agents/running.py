@@ -78,7 +78,8 @@ class Attempt:
         self._whole, self._lost = "", ""  # the prompt of a new session; why the one that was there could not go on
         self._signals, self._doing = list[int](), ""
         self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
-        self._kept = ""  # the session of the last attempt here, whose files its home has
+        self._kept = ""  # the session of the last attempt here, whose files its home has, with the program's name
+        self._instead = contract.kind != contract.task.kind  # the task is of another profile
 
     def run(self) -> int:
         """Run it; returns the exit code."""
@@ -115,12 +116,14 @@ class Attempt:
         why = None
         if (said.get("accept") or "command" in (said.get("success_if") or {})) and not profile.allow_accept:
             why = f"a task may name no commands here: leave accept out, or add allow_accept = true to {place}"
-        elif said.get("model") and not allowed_model(profile, said["model"]):
+        elif said.get("model") and not self._instead and not allowed_model(profile, said["model"]):
             why = (
                 f'a task may not choose the model: leave it out, or add allow_models = ["{said["model"]}"] to {place}'
             )
         elif repo:
             why = refused_repository(profile, repo, place)
+        if why is not None and self._instead:  # its own profile may allow it
+            return ending.end_of_absence(why, self._contract.previous())
         return None if why is None else End("refused", ending.INPUT, (why,))
 
     def _in_place(self) -> End:
@@ -138,7 +141,11 @@ class Attempt:
                 )
                 return self._set_up(opened.setup, scene) or self._work(opened, scene)
         finally:  # also of an attempt whose work could not be saved, which is tried again
-            homes.note_session(opened.home, self._heard.session)
+            homes.note_session(opened.home, self._named(self._heard.session))
+
+    def _named(self, session: str) -> str:
+        """Return a session with the program whose it is: no other goes on with it."""
+        return f"{self._profile.cli} {self._profile.program} {session}" if session else ""
 
     def _set_up(self, lines: Sequence[str], scene: Scene) -> End | None:
         """Run the setup of the workspace, where the agent will run: it may run what an earlier attempt wrote."""
@@ -266,15 +273,19 @@ class Attempt:
         feedback, session = self._contract.feedback(), ""
         text = going_on = prompting.whole(prompt, before, feedback)
         # Another machine may have gone on in between: then the session that is here is not the one to go on with.
-        if before is not None and resumes and self._kept == before.session and is_word(before.session):
+        mine = before is not None and self._kept == self._named(before.session)
+        if before is not None and resumes and mine and is_word(before.session):
             session, going_on = before.session, prompting.going_on(before, feedback)
             self._heard.session, self._heard.base = session, ending.read_usage(before.used)
             self._inbox.go_on()
         new = self._tell()
         self._whole = prompting.with_messages(text, self._inbox.known)
-        kind, unread = choosing.of_type(self._contract.root, self._contract.task.type)
-        choice, dropped = choosing.passed(choosing.chosen(self._said, profile, kind), profile)
-        for why in filter(None, (unread, *dropped)):
+        kind, unread = choosing.of_type(self._contract.root, self._contract.kind)
+        said, other, model = self._said, "", self._said.get("model")
+        if self._instead and model and not allowed_model(profile, model):
+            said, other = {**said, "model": ""}, f"{model} is a model of another profile, so it does not count"
+        choice, dropped = choosing.passed(choosing.chosen(said, profile, kind), profile)
+        for why in filter(None, (unread, other, *dropped)):
             _say(why)
         return Errand(
             prompt=prompting.with_messages(going_on, new) if session else self._whole,

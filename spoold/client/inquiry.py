@@ -30,7 +30,7 @@ from spoold.protocol.drop import UNIQUE, is_our_batch
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
-from spoold.protocol.lanes import Lane, parse_lane
+from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_events
 from spoold.protocol.request import Verb
@@ -47,6 +47,7 @@ from spoold.rules.gates.facts import Known
 from spoold.rules.gates.locks import NAME
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.rules.locks.seen import book_seen
+from spoold.rules.scheduling.instead import lanes_instead, lists_of
 from spoold.rules.scheduling.matching import unfit
 from spoold.store import beats, control, drop_search
 from spoold.store.faults import told_of as fault_of
@@ -176,6 +177,7 @@ class _Gathering:
                 frozen_s=run.frozen_s,
                 lent=run.lent,
                 back=back,
+                kind=run.type if run.instead_of else "",
             )
         elif self._located.name is not None:
             # Beats are some seconds apart; the worker's journal has a claim at once.
@@ -202,11 +204,16 @@ class _Gathering:
             return case
         ends, more = control.ends_of(self._store.fs, self._requests), {NAME: book_seen(self._picture.gates)}
         known = Known(self._base.now, self._store.settings, tuple(self._requests), ends, more)
-        facts = facts_seen(known, self._picture, name.encode()).of(lane.encode())
+        facts, home = facts_seen(known, self._picture, name.encode()), own_lane(lane.encode())
         last = self._last_attempt(name)
+        case = self._with_workers(self._with_lane(case, lane, name), lane)
+        awake = [seen.capabilities for seen in case.workers if seen.alive and not (seen.draining or seen.asleep)]
+        others = lanes_instead(lane.encode(), lists_of(awake))
         return replace(
-            self._with_workers(self._with_lane(case, lane, name), lane),
-            type=facts,
+            case,
+            type=facts.of(lane.encode()),
+            home=facts.of(home) if lane.instead_of else None,
+            others=tuple((kind_in(other), facts.of(other)) for other in others),
             asked=told(self._store, self._requests),
             last=ended(last) if last is not None else None,
             rest_s=self._rest_s(name, last),
@@ -270,7 +277,7 @@ class _Gathering:
         return ""
 
     def _with_workers(self, case: Case, lane: Lane) -> Case:
-        nodes = [beat for beat in beats.read_all(self._store.fs).values() if beat.role == "worker"]
+        nodes = [beat for _, beat in sorted(beats.read_all(self._store.fs).items()) if beat.role == "worker"]
         seen = [self._seen(beat, can, lane) for beat in nodes if (can := beat.capabilities) is not None]
         mute = [beat.node for beat in nodes if beat.capabilities is None and beat.node not in self._dead]
         return replace(case, workers=tuple(seen), mute=tuple(mute))

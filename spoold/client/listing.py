@@ -19,7 +19,7 @@ from spoold.client.stock import facts_seen
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.heartbeat import Heartbeat, Running
-from spoold.protocol.lanes import parse_lane
+from spoold.protocol.lanes import kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.order import order_micros
@@ -99,7 +99,7 @@ class _Listing:
         name, last, running = located.name, self._last(located), self._running(located)
         lane = parse_lane(located.lane) if located.lane else None
         content = {} if lane is not None and name is not None else read_content(self._store, located)
-        kind = lane.type if lane is not None else kind_of(content)
+        kind = lane.own_type if lane is not None else kind_of(content)
         spent = None if last is None else last.total or last
         if name is not None:
             age_s: float | None = self._now - order_micros(name.order) / 1e6
@@ -140,7 +140,11 @@ class _Listing:
                 verdict = judge(self._conditions.get(task_key, NO_CONDITIONS), facts)
                 if not isinstance(verdict, Pass):
                     return verdict.reason
-            verdict = judge_type(kind, type_facts, ready=not waits)
+            other = kind_in(located.lane)  # of a ready task: as which it runs
+            verdict = judge_type(other or kind, type_facts, ready=not waits)
+            if isinstance(verdict, Pass) and other != kind and other:
+                verdict = judge_type(kind, self._lane_facts.of(own_lane(located.lane)))
+                return f"it goes to {other}" + ("" if isinstance(verdict, Pass) else f", since {verdict.reason}")
             if not isinstance(verdict, Pass):
                 return verdict.reason
         return reason_of(self._store, located, last)

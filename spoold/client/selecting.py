@@ -91,7 +91,7 @@ def _fits(selection: Selection, located: Located, content: Content, met: Words) 
     if not selection.types and not selection.batches:
         return True
     lane = parse_lane(located.lane) if located.lane and not selection.batches else None
-    said = (lane.type, "") if lane is not None else met.admitted.get(key(located.id))
+    said = (lane.own_type, "") if lane is not None else met.admitted.get(key(located.id))
     if said is None:
         read = content()
         said = kind_of(read).strip().lower(), text_in(read, "batch")
@@ -162,7 +162,7 @@ def find_each(store: Store, refs: Iterable[str]) -> tuple[dict[str, Located], di
 def list_types(store: Store) -> set[str]:
     """Return the types that lanes, settings and workers name; opens no task file. Errors: OSError."""
     lanes = (parse_lane(name) for state in (State.WAITING, State.READY) for name in list_lanes(store.fs, state))
-    types = {lane.type for lane in lanes if lane is not None} | set(store.settings.types)
+    types = {lane.own_type for lane in lanes if lane is not None} | set(store.settings.types)
     for beat in beats.read_all(store.fs).values():
         types |= {run.type for run in beat.running}
         if beat.capabilities is not None:

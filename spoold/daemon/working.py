@@ -197,5 +197,6 @@ def abilities(config: WorkerConfig, host: SystemHost) -> tuple[Capabilities, int
         allow_command=config.allow_command,
         python=config.python.allow,
         about={kind: handler.about for kind, handler in sorted(config.handlers.items()) if handler.about},
+        instead={kind: handler.instead for kind, handler in sorted(config.handlers.items()) if handler.instead},
     )
     return can, config.slots or max(1, int(cpus))

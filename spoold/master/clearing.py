@@ -16,6 +16,7 @@ from spoold.master.desk import Desk
 from spoold.master.membership import open_tokens
 from spoold.master.rejecting import take_away
 from spoold.protocol import entry, layout, step
+from spoold.protocol.lanes import own_lane
 from spoold.protocol.names import key, parse_archived, parse_events, parse_log
 from spoold.rules.tree import retention
 from spoold.store import absence
@@ -175,11 +176,12 @@ def _clear_abandoned(desk: Desk) -> None:
 def _remove_idle_lanes(desk: Desk) -> None:
     """Remove empty lanes, so that the listings of every step do not grow with all past lanes.
 
-    rmdir refuses a directory that has just received something; a node that moves into a lane makes it if needed.
+    rmdir refuses a directory that has just received something; a node that moves into a lane makes it if needed. The
+    lane of another type stays while a claim may be of it: it tells the next leader so.
     """
     fs, ready, used = desk.store.fs, desk.view.ready, desk.backlog.per_lane()
     for lane in desk.some(sorted(ready.keys() | list_lanes(fs, layout.WAITING).keys()), "idle lanes"):
-        if ready.get(lane) or lane in used:
+        if ready.get(lane) or lane in used or (own_lane(lane) != lane and desk.learned.may_run_in(lane)):
             continue
         for directory in (layout.READY, layout.WAITING):
             with contextlib.suppress(OSError):

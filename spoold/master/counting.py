@@ -60,13 +60,16 @@ def count_active(desk: Desk) -> None:
 
 def adrift(desk: Desk) -> Iterator[tuple[Place, str]]:
     """Yield tasks that were ready or claimed, or about to be, and that were seen nowhere since: their last place, and
-    their lane, '' if that is unknown. A task may come twice.
+    their lane, '' if that is unknown; of one that was to go to ready/, the lane that it was to go to. A task may come
+    twice.
 
     A listing can miss a claim while its worker gives it another name, so such a task may not have ended.
     """
     missing = ((task_key, desk.view.where.get(task_key)) for task_key in desk.missing.keys)
     for task_key, place in (*desk.view.on_the_way.items(), *missing):
-        if place is not None and place.state in (State.WAITING, State.READY):
+        if place is not None and place.state is State.WAITING:
+            yield place, desk.learned.lanes.get(task_key, place.directory.partition("/")[2])
+        elif place is not None and place.state is State.READY:
             yield place, place.directory.partition("/")[2]
         elif place is not None and place.state is State.CLAIMED:
             yield place, desk.learned.lanes.get(task_key, "")

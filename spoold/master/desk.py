@@ -329,7 +329,7 @@ class Desk:
                 estimated=ran is not None,
                 approval=self.backlog.parked.rejection(name, self.backlog.get(key(name.id))) if rejected else None,
                 **drawn(lane, self.learned.asked_by(key(name.id)), self.backlog.draws),
-                uses=(limits_in(lane, self.store.settings) or {}) if status is Status.WORKER_DIED else None,
+                uses=self._used(key(name.id)) if status is Status.WORKER_DIED else None,
             )
             if name.attempt > 1:
                 self.ledger = self.ledger or Ledger(self.store.fs)
@@ -339,6 +339,14 @@ class Desk:
             self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
             self.recorded[ended.encode()] = said
         return ended
+
+    def _used(self, task_key: str) -> dict[str, int]:
+        """Return what a lost attempt used of each limit; the most, where its lane is not sure."""
+        found: dict[str, int] = {}
+        for lane in self.learned.all_lanes(task_key):
+            for name, units in (limits_in(lane, self.store.settings) or {}).items():
+                found[name] = max(found.get(name, 0), units)
+        return found
 
     def fail(self, place: Place, name: TaskName, error: Error, status: Status, ran: Ran | None = None) -> bool:
         """End a task that no worker holds any more: the leader's result, then the move; True when it has ended.

@@ -13,6 +13,7 @@ from spoold.protocol.lanes import parse_lane
 from spoold.protocol.names import key
 from spoold.rules.cluster.nodes import ASLEEP
 from spoold.rules.gates.worker import NAME
+from spoold.rules.scheduling.instead import Lists, lists_of
 from spoold.rules.scheduling.matching import unfit
 from spoold.store.journal import Journal
 
@@ -24,12 +25,14 @@ class Fleet:
     """What the workers that are awake can run. Before the first report nothing is known, and no lane is unserved.
 
     parents: keys of the tasks that run and wait for others, their slots lent, each since when (monotonic, s) that was
-    first heard; asleep: the workers that said that they sleep.
+    first heard; asleep: the workers that said that they sleep. instead: by type, the types as which its tasks may run
+    while a limit of it is closed, as the workers that are awake say.
     """
 
     def __init__(self) -> None:
         self.parents: dict[str, float] = {}
         self.asleep: frozenset[str] = frozenset()
+        self.instead: Lists = {}
         self._able: list[Capabilities] = []
         self._unserved: dict[str, bool] = {}
         self._nobody = False
@@ -44,7 +47,8 @@ class Fleet:
         told = [worker.capabilities for worker in workers if worker.capabilities is not None]
         able = [can.model_copy(update={"shuns": {}}) for can in told] if len(told) == len(workers) else []
         self._nobody = not workers
-        changed = able != self._able
+        before, self.instead = self.instead, lists_of(told)
+        changed = able != self._able or before != self.instead
         if changed:
             self._able = able
             self._unserved.clear()

@@ -2,7 +2,8 @@
 
 Law: reads, and moves nothing. A file that cannot be read just now (an SMB server says EACCES while another client has
 it open) is read again until it can be. Until then the type of the claim is unknown: it counts for every limit, and it
-may lock everything.
+may lock everything. So does a claim of which only its worker knows as which type it runs, until that says so: the
+lanes of ready/ say which types come into question.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Collection
 from spoold.master.desk import Desk
 from spoold.master.place import Place
 from spoold.protocol.errors import BadFile, BadName
-from spoold.protocol.lanes import Lane
+from spoold.protocol.heartbeat import Heartbeat
+from spoold.protocol.lanes import Lane, kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
+from spoold.protocol.task import Task
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.scheduling.instead import stands_in
 from spoold.rules.scheduling.spending import NOTHING, asked_by
 from spoold.store import beats
 
@@ -47,7 +51,7 @@ def unread(desk: Desk, *, conditions: bool = False) -> list[str]:
     conditions: also those whose type is known, and what they say of budgets is not.
     """
     since = desk.step.now.monotonic - desk.store.settings.heartbeat.interval_s
-    late = [k for k, began in desk.learned.unlearned.items() if began <= since]
+    late = [k for k, at in desk.learned.unlearned.items() if at <= since and k not in desk.learned.unsure]
     keys = [k for k in late if conditions or k not in desk.learned.lanes]
     places = [desk.view.where.get(task_key) for task_key in sorted(keys)]
     return [place.path for place in places if place is not None and place.state is State.CLAIMED]
@@ -84,14 +88,40 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
         return task_key in desk.learned.lanes and not (name.conditional and task_key not in demands)
     if task is None:
         return False  # it moves just now: the next listing shows where it is
-    desk.learned.learn_lane(task_key, task.lane.encode())
+    sure = not unknown_lane or _learn_lane(desk, branch, name, task)
     conditions = conditions_of(task)
     desk.learned.learn_demand(task_key, conditions)
     if name.conditional:
         desk.learned.learn_asked(task_key, asked_by(task) or NOTHING)
     if conditions.deadline is not None:
         desk.learned.learn_deadline(task_key, conditions.deadline)
+    return sure
+
+
+def _learn_lane(desk: Desk, worker: str, name: TaskName, task: Task) -> bool:
+    """Learn the lane from which a claim was taken; whether it is known now."""
+    last = desk.view.beats.get(worker) if _others_of(desk, task) else None
+    lanes = lanes_of(desk, name, task, beats.read(desk.store.fs, last) if last is not None else None)
+    if len(lanes) > 1:
+        desk.learned.doubt_type(key(name.id))
+        return False
+    desk.learned.learn_lane(key(name.id), lanes[0])
     return True
+
+
+def lanes_of(desk: Desk, name: TaskName, task: Task, beat: Heartbeat | None) -> list[str]:
+    """Return the lanes from which a claim may have been taken that nobody here saw in ready/, that of its own type
+    first; only one where its worker's heartbeat says as which type it runs.
+    """
+    kinds = [task.kind, *_others_of(desk, task)]
+    runs = beat.running if beat is not None and len(kinds) > 1 else ()
+    said = {run.type for run in runs if (key(run.id), run.attempt) == (key(name.id), name.attempt)}
+    return [task.lane.under(kind).encode() for kind in kinds if said.isdisjoint(kinds) or kind in said]
+
+
+def _others_of(desk: Desk, task: Task) -> list[str]:
+    """Return the other types as which a task may run: their lanes stay as long as a claim may be of one."""
+    return sorted({kind_in(lane) for lane in desk.view.ready if stands_in(lane, task.kind)})
 
 
 def _ask_worker(desk: Desk, worker: str, name: TaskName) -> None:

@@ -1,7 +1,8 @@
 """returned/ → waiting/ → ready/; fails tasks that can never run, and takes ready ones back if a gate closes.
 
 Law: a task is put into ready/ only if every gate lets it pass at that moment. A move to ready/ whose outcome is
-unknown counts as made, until the listings show the place of the task.
+unknown counts as made, until the listings show the place of the task. A token in the lane of another type goes back
+into that of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from spoold.master.rejecting import reject_twin
 from spoold.master.shares import rivals, with_shares
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, legible
-from spoold.protocol.lanes import kind_in
+from spoold.protocol.lanes import kind_in, own_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code, Error
@@ -32,6 +33,7 @@ from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, TypeFacts
 from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.verdicts import Pass
 from spoold.rules.scheduling.entry import Entry
+from spoold.rules.scheduling.instead import Instead, lanes_instead
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.spending import draws_of
 from spoold.rules.scheduling.yielding import Standing, Way
@@ -143,7 +145,7 @@ def hold_back(desk: Desk) -> None:
     """Take back ready tasks whose type may not run now, or that more urgent work displaces. Errors: OSError."""
     facts = lane_facts(desk, desk.view.ready)
     ready = {lane: list(names.values()) for lane, names in desk.view.ready.items()}
-    for lane, task in desk.some(holdbacks(ready, facts), "held back"):
+    for lane, task in desk.some(holdbacks(ready, facts, desk.resources), "held back"):
         _hold(desk, task, lane)
     window = desk.store.settings.ready.window
     for lane, tasks in desk.some(desk.view.ready.items(), "lanes"):
@@ -171,7 +173,7 @@ def _hold_at(desk: Desk, place: Place, task: TaskName, lane: str, detail: Mappin
     content = desk.task_at(place, task) if task.conditional else None
     if task.conditional and content is None:
         return False
-    if held := _to_waiting(desk, place.path, task, lane, content, "HELD", **detail):
+    if held := _to_waiting(desk, place.path, task, own_lane(lane), content, "HELD", **detail):
         desk.view.forget_place(place)
         desk.usage.give_back(desk.resources.uses(lane))
         desk.starts.stays(task)
@@ -190,9 +192,11 @@ def reject_copies(desk: Desk) -> None:
 
 def promote(desk: Desk) -> int:
     """Fill the windows of ready/ with tasks that may run now; return how many were chosen. Errors: OSError."""
+    others = {lane: found for lane in desk.backlog.lanes() if (found := _others(desk, lane))}
+    instead = Instead(lambda lane: others.get(lane, ()))
     lanes = {
         lane: LaneView(kind_in(lane), tuple(task.rank for task in desk.view.ready.get(lane, {}).values()))
-        for lane in desk.backlog.lanes()
+        for lane in (*desk.backlog.lanes(), *{other for found in others.values() for other in found})
         if desk.view.blocked.isdisjoint(_directories(lane))
     }
     kept = desk.backlog.locks.book.line.lanes()
@@ -201,7 +205,7 @@ def promote(desk: Desk) -> int:
     desk.backlog.locks.pass_over(shut)
     refused = desk.backlog.refusals
     way, window = Way(partial(_standing, desk), partial(_running, desk)), desk.store.settings.ready.window
-    chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses)
+    chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses, instead)
     desk.usage.kept = way.kept
     if desk.backlog.refusals > refused:
         desk.step.change()  # the next step fails tasks that a gate refused just now
@@ -209,7 +213,8 @@ def promote(desk: Desk) -> int:
     try:
         for entry in desk.some(chosen):
             place, made = waiting_place(entry.lane, entry.file), way.made.get(entry.file, ())
-            cleared = desk.contained("waiting task", place, entry.name, partial(_promote, desk, entry, made))
+            into = instead.taken.get(entry.file, entry.lane)
+            cleared = desk.contained("waiting task", place, entry.name, partial(_promote, desk, entry, into, made))
             begun += 1
             if made and not cleared:
                 break  # the next ones were chosen as if what these have were free
@@ -217,6 +222,22 @@ def promote(desk: Desk) -> int:
         for left in chosen[begun:]:
             desk.backlog.put_back(left)
     return begun
+
+
+def _others(desk: Desk, lane: str) -> list[str]:
+    """Return the lanes to which tasks of this one may go instead. Of a task whose type draws on no budget per batch
+    the leader need not know the batch, so it goes to no type that does.
+    """
+    if not desk.fleet.instead:
+        return []
+    settings, own = desk.store.settings, kind_in(lane)
+    drawn = {kind: settings.of(kind).budgets for kind in (own, *desk.fleet.instead.get(own, ()))}
+    batched = {name for name, budget in settings.budgets.items() if budget.per == "batch"}
+    return [
+        other
+        for other in lanes_instead(lane, desk.fleet.instead)
+        if batched.isdisjoint(drawn[kind_in(other)]) or not batched.isdisjoint(drawn[own])
+    ]
 
 
 def _standing(desk: Desk) -> Iterator[Standing]:
@@ -238,22 +259,27 @@ def _running(desk: Desk) -> Iterator[Standing]:
             yield Standing(task, lane, conditions, waits, key(task.id) in idle or node in desk.fleet.asleep)
 
 
-def _promote(desk: Desk, entry: Entry, makes_way: Collection[Standing] = ()) -> bool:
-    """Move a task into ready/, once those that make way for it are back in waiting/; return whether they are."""
+def _promote(desk: Desk, entry: Entry, into: str, makes_way: Collection[Standing] = ()) -> bool:
+    """Move a task into a lane of ready/, once those that make way for it are back in waiting/; return whether they
+    are.
+    """
     name, file, lane = entry.name, entry.file, entry.lane
     if not may_begin(desk, entry) or not all(_gives_way(desk, one, name) for one in makes_way):
         desk.backlog.put_back(entry)
         return False
-    moved = move_into_lane(desk.store, "READY", layout.waiting(lane, file), layout.READY, lane, file)
+    moved = move_into_lane(desk.store, "READY", layout.waiting(lane, file), layout.READY, into, file)
     if desk.went(moved, name.id):
         desk.backlog.remove(key(name.id))
-        stands_ready(desk, name, file, lane)
+        stands_ready(desk, name, file, into)
         desk.learned.learn_demand(key(name.id), entry.conditions)
-        desk.journal.note("READY", name.id, name.attempt)
-    elif _withheld(desk, moved, lane):
+        detail = {} if into == lane else {"lane": into, "type": kind_in(into), "instead_of": kind_in(lane)}
+        desk.journal.note("READY", name.id, name.attempt, **detail)
+    elif _withheld(desk, moved, into):
         desk.backlog.put_back(entry)
     else:
-        _may_start(desk, name, lane)
+        _may_start(desk, name, into)
+        if into != lane:
+            desk.learned.learn_lane(key(name.id), into)  # if it is there, it counts as what that lane uses
         desk.doubt(key(name.id))  # moved by another leader, or not moved yet: the listings will show it
     return True
 

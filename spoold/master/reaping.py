@@ -14,6 +14,7 @@ from functools import cache, partial
 
 from spoold.master.desk import Desk
 from spoold.master.duplicates import has_completed
+from spoold.master.learning import lanes_of
 from spoold.master.place import Place
 from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
 from spoold.protocol import layout
@@ -26,6 +27,7 @@ from spoold.rules.attempts import retry
 from spoold.rules.attempts.accounts import last_seen
 from spoold.rules.attempts.outcome import worker_died
 from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.scheduling.resources import RATE
 from spoold.store import beats, control
 from spoold.store.absence import names_in, stands
 from spoold.store.obstacles import named, remove_link
@@ -200,6 +202,15 @@ def _outlived(said: set[str], name: TaskName) -> int:
     return sum(attempt.isdecimal() and 1 <= int(attempt[:10]) < name.attempt for attempt in mine)
 
 
+def _learn_lanes(desk: Desk, name: TaskName, lanes: list[str]) -> None:
+    """Learn of which lanes a lost claim may be. Where it is not sure, its start counts for the rates of each."""
+    desk.learned.learn_lanes(key(name.id), lanes)
+    for lane in lanes if len(lanes) > 1 else ():
+        for resource, units in desk.resources.starts(lane).items():
+            if (rate := resource.removeprefix(RATE)) in desk.starts.windows and rate != resource:
+                desk.starts.count(rate, key(name.id), desk.store.clock.monotonic(), units)
+
+
 def _take_back(
     desk: Desk, place: Place, name: TaskName, worker: str, beat: Heartbeat | None, outlived: Callable[[], set[str]]
 ) -> None:
@@ -210,7 +221,8 @@ def _take_back(
     task = desk.task_at(place, name)
     if task is None:
         return
-    desk.learned.learn_lane(key(name.id), task.lane_name)  # it may never have been seen ready: its start counts
+    if key(name.id) not in desk.learned.lanes:  # it may never have been seen ready: its start counts
+        _learn_lanes(desk, name, lanes_of(desk, name, task, beat))
     outcome = worker_died(f"worker {worker} died or was cut off")
     policy = retry_policy(task, desk.store.settings)
     pardon = retry.pardoned(name, _outlived(outlived(), name), policy) if name.crashes else 0

@@ -69,7 +69,7 @@ class Running(BaseModel):
     """One task that a worker runs: since when (RFC 3339), how much memory (MiB), its own report, how long (s) it
     was frozen without a lease, whether it waits for other tasks, with its slot lent, whether it wants back
     what it lent, and whether it says that the limits it uses serve it. progress_problem: why its report
-    does not count, "" if it does.
+    does not count, "" if it does. type: as which it runs; instead_of: the task's own type, where that is another one.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -85,6 +85,7 @@ class Running(BaseModel):
     lent: bool = False
     back: bool = False
     served: bool = False
+    instead_of: str = ""
 
 
 class Lasted(BaseModel):
@@ -101,7 +102,9 @@ class Capabilities(BaseModel):
 
     lacks: handlers whose program or module is not on its machine, by type, with the reason. shuns: types whose last
     task it could not run, and that it leaves to others for a while, by type, with the reason; also modules
-    (`py=MODULE`, as in a lane's name). about: what the owner of the machine says of a handler, by type.
+    (`py=MODULE`, as in a lane's name). about: what the owner of the machine says of a handler, by type. instead: by
+    type, the types as which its tasks may run while a limit of it is closed, in order; `rules.scheduling.instead`
+    reads it.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -118,6 +121,7 @@ class Capabilities(BaseModel):
     lacks: dict[str, str] = {}
     shuns: dict[str, str] = {}
     about: dict[str, dict[str, str]] = {}
+    instead: dict[str, tuple[str, ...]] = {}
 
 
 class Keeps(BaseModel):

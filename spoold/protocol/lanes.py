@@ -1,7 +1,7 @@
 """Lanes: directories under waiting/ and ready/. The name says what a worker must have to run the tasks inside.
 
 `type=review,run=command,pool=gpu,cpu=2,mem=4096,gpu=1,need=docker+node,py=pkg.jobs,use=api=2+git,class=critical`:
-fields in this order, defaults omitted.
+fields in this order, defaults omitted. `type=coder-b,for=coder` holds tasks of type coder that run as coder-b.
 
 Law: a worker decides by the lane's name alone which tasks it may claim, and opens none before the claim. A demand has
 one spelling: `parse_lane` refuses every name that `encode` would not make.
@@ -10,7 +10,7 @@ one spelling: `parse_lane` refuses every name that `encode` would not make.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from spoold.protocol.errors import BadName, WrongValue
@@ -34,6 +34,7 @@ _FIELD = {
     "py": re.compile(r"[a-z0-9_](?:[a-z0-9_.]{0,98}[a-z0-9_])?"),
     "use": re.compile(rf"{_USE}(?:\+{_USE})*"),
     "class": re.compile(WORD),
+    "for": re.compile(WORD),
 }
 
 
@@ -44,6 +45,7 @@ class Lane:
     uses: limits, each with the units that one task uses of it. bulkhead: the class whose slots it takes.
 
     run names the source of the work: the worker's handler for the type, a command or a Python callable in the task.
+    instead_of: the type of the tasks themselves, where they run as another one; '' where they run as their own.
     """
 
     type: str
@@ -56,6 +58,16 @@ class Lane:
     module: str = ""
     uses: tuple[tuple[str, int], ...] = ()
     bulkhead: str = ""
+    instead_of: str = ""
+
+    @property
+    def own_type(self) -> str:
+        """The type of the tasks themselves."""
+        return self.instead_of or self.type
+
+    def under(self, kind: str) -> Lane:
+        """The demand of the same tasks if they run as this type: all else in it is the task's own."""
+        return replace(self, type=kind, instead_of="" if kind == self.own_type else self.own_type)
 
     def encode(self) -> str:
         """The directory name. Errors: BadName when it would be longer than LANE_MAX or if a field is illegal."""
@@ -71,7 +83,10 @@ class Lane:
             "py": self.module.lower(),
             "use": "+".join(name if n == 1 else f"{name}={n}" for name, n in sorted(self.uses)),
             "class": self.bulkhead,
+            "for": self.instead_of,
         }
+        if self.instead_of and (self.run != "handler" or self.instead_of == self.type):
+            raise BadName("only tasks for a handler run as another type, which is not their own")
         for field, value in fields.items():
             if (value or field == "type") and not _FIELD[field].fullmatch(value):
                 raise BadName(f"{field}={value!r} cannot stand in a lane's name")
@@ -111,8 +126,12 @@ def parse_lane(name: str) -> Lane | None:
         module=fields.get("py", ""),
         uses=tuple(map(_use, fields["use"].split("+"))) if "use" in fields else (),
         bulkhead=fields.get("class", ""),
+        instead_of=fields.get("for", ""),
     )
-    return lane if lane.encode() == name else None
+    try:
+        return lane if lane.encode() == name else None
+    except BadName:
+        return None
 
 
 def _use(text: str) -> tuple[str, int]:
@@ -124,3 +143,9 @@ def kind_in(name: str) -> str:
     """The type that a lane's name states; '' if the name is not a lane's."""
     lane = parse_lane(name)
     return "" if lane is None else lane.type
+
+
+def own_lane(name: str) -> str:
+    """The lane of waiting/ to which the tasks of a lane of ready/ belong: that of their own type."""
+    lane = parse_lane(name)
+    return name if lane is None or not lane.instead_of else lane.under(lane.instead_of).encode()

@@ -97,7 +97,8 @@ class Result(BaseModel):
 
     estimated: the worker died, and start and duration are as of its last beat. total: the sums over this attempt and
     all before it; None for a first attempt. approval: who answered the task's question before it started, when and
-    what; questions: the same of each question that the attempt itself asked. uses: the units that it used of each
+    what; questions: the same of each question that the attempt itself asked. type: as which it ran; instead_of: the
+    type of its task, where that is another one. uses: the units that it used of each
     limit; None for none. budgets, budget: what its task draws on by itself, and its reservation.
     output_format: `text` where the result file of the attempt could not be read as JSON, so that its output is the
     text of that file; output_problem: what was wrong with the file or its figures, and the fix; None for nothing.
@@ -122,6 +123,7 @@ class Result(BaseModel):
     cost_usd: RecordedCount | None = None
     log: str | None = None
     type: str | None = None
+    instead_of: str | None = None
     batch: str | None = None
     budgets: tuple[str, ...] = ()
     budget: dict[str, RecordedCount] = {}

@@ -22,6 +22,7 @@ from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.settings import LostShare
 from spoold.protocol.toml_file import toml_table
 from spoold.rules.cluster.power import RunOnBattery
+from spoold.rules.scheduling.instead import fault_in
 from spoold.worker.handlers.handler import Handler, Permits
 from spoold.worker.handlers.secrets import Source, variable
 from spoold.worker.redact import Redact
@@ -137,6 +138,13 @@ class WorkerConfig(Strict):
                         f"the handler of {kind} has {name} as a secret and in its env",
                         f"take {name} out of one of the two",
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _instead_known(self) -> WorkerConfig:
+        for kind, handler in self.handlers.items():
+            if (fault := fault_in(kind, handler.instead)) is not None:
+                raise fault
         return self
 
     @property

@@ -426,6 +426,7 @@ class Worker:
         # An id that is here already is an old attempt that still ends; its task was removed and came again.
         waits = {held for held, attempt in self._attempts.items() if attempt.lent}
         for mine in self._claiming.claim(offers, free, running, skip, limits, waits, full):
+            self._claims.took(mine.name, mine.lane)
             self._journal.note("CLAIMED", mine.name.id, mine.name.attempt)
             claimed += 1
             self._start(mine.name, time)
@@ -436,8 +437,8 @@ class Worker:
     def _start(self, name: TaskName, time: Slice) -> bool:
         """Start a claimed task. False when it cannot be read just now, or is a copy of one that is over."""
         idle, here = len(self._attempts) - self._lending.lent < self.slots, self._attempts.values()
-        spent = self._claims.is_spent(name)
-        attempt = None if spent else self._starting.start(name, time, idle=idle, here=here)
+        spent, kinds = self._claims.is_spent(name), self._claims.kinds(name)
+        attempt = None if spent else self._starting.start(name, kinds, time, idle=idle, here=here)
         if attempt is None:
             self._claims.doubt()
             return False

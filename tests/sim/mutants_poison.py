@@ -43,8 +43,8 @@ def drop_not_contained() -> list[Swap]:
 @poisoned.add(LAW, "A worker does not contain the fault of a task that it starts.")
 def start_not_contained() -> list[Swap]:
     def start(
-        self: Starting, name: TaskName, time: Slice, *, idle: bool, here: Collection[Attempt]
+        self: Starting, name: TaskName, kinds: Collection[str], time: Slice, *, idle: bool, here: Collection[Attempt]
     ) -> Attempt | None:
-        return self._start(name, time, idle, here)
+        return self._start(name, kinds, time, idle, here)
 
     return [(Starting, "start", start)]

@@ -115,7 +115,7 @@ def describe(card: Card, move: Move) -> None:
         card.admitted = card.admitted or move.at
     if move.lane:
         lane = parse_lane(move.lane)
-        card.type = intern(lane.type) if lane is not None else card.type
+        card.type = intern(lane.own_type) if lane is not None else card.type
     if is_here(card, move):
         card.lane = intern(move.lane) if move.lane else card.lane
         card.since = move.at if card.since is None else card.since

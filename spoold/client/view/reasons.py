@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from spoold.client.stock import facts_seen
 from spoold.client.view.card import Card
 from spoold.client.view.query import Query
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_task
 from spoold.protocol.request import Request
@@ -162,7 +163,7 @@ class _Judge:
         """What a lane waits for."""
         known = self._of_lane.get((lane, ready))
         if known is None:
-            verdict: Verdict = judge_type(kind, self._lanes.of(lane), ready=ready)
+            verdict: Verdict = judge_type(kind_in(lane) or kind, self._lanes.of(lane), ready=ready)
             said = ("", READY if ready else TURN)
             known = (verdict.gate, verdict.reason) if isinstance(verdict, Wait | Refuse) else said
             self._of_lane[lane, ready] = known

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from spoold.client.view.card import Card, Row, card_key, card_of
 from spoold.client.view.moves import Move, describe, is_news, make
-from spoold.protocol.lanes import kind_in
+from spoold.protocol.lanes import kind_in, own_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.store.locate import Located
@@ -134,7 +134,7 @@ class Sweep:
         old = self._table.cards.get(name)
         if old is not None and old.tick > self._began:
             return
-        card = card_of(located, kind_in(located.lane) if located.lane else "")
+        card = card_of(located, kind_in(own_lane(located.lane)) if located.lane else "")
         if old is not None:
             _inherit(card, old)
         self._table.put(name, card)

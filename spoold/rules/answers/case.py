@@ -74,6 +74,7 @@ class Claim:
     silent_s: how long ago (s) its worker was last heard of, None if that is within a lease.
     stuck: why the leader cannot take it back, in the leader's words; '' if it can.
     lent: whether its slot is lent, since it waits for other tasks; back: what it wants back of limits, to go on.
+    kind: as which type it runs, where that is not its own; '' where it is.
     """
 
     worker: str
@@ -87,6 +88,7 @@ class Claim:
     silent_s: float | None = None
     lent: bool = False
     back: tuple[str, ...] = ()
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class Case:
     fault: what spoold could not handle of this task, in the words of the node; '' for nothing.
     order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why;
     above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
+    others: the types as which it may run while a limit of its own is closed, in order, each with its facts; home: the
+    facts of its own type, where it is ready as another one.
     """
 
     id: str
@@ -148,6 +152,8 @@ class Case:
     sent_back: str = ""
     above: tuple[str, ...] = ()
     fault: str = ""
+    others: tuple[tuple[str, TypeFacts], ...] = ()
+    home: TypeFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
 from spoold.rules.gates.requested import tells, unanswered
 from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
+from spoold.rules.scheduling.instead import is_closed
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
@@ -109,6 +110,7 @@ def _waiting(case: Case) -> Answer:
     if hindrances and any(reason.gate == worker.NAME for reason in of_type):
         of_type, hindrances = hindrances, []
     reasons += of_type
+    reasons += _instead(case)
     reasons += _leadership(case)
     if case.standing >= case.window:
         text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
@@ -122,11 +124,43 @@ def _ready(case: Case) -> Answer:
     held = judge_ready(case.conditions, _facts(case))
     reasons = [*_unread(case), *([] if isinstance(held, Pass) else [_reason(case, held)])]
     reasons += _type_gates(case, ready=True)
+    reasons += _ready_instead(case)
     able, hindrances = suitable(case)
     reasons += hindrances
     reasons += room_now(case, able) if able else []
     verdict = _first(reasons, "it is ready: a worker takes it within moments")
     return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _instead(case: Case) -> Iterator[Reason]:
+    """As which other types a task may run that a closed limit of its own holds, and what keeps it from that."""
+    if case.lane is None or not case.others or not is_closed(case.lane.type, case.type):
+        return
+    for kind, facts in case.others:
+        verdict = judge_type(kind, facts)
+        if isinstance(verdict, Pass):
+            yield Reason("instead", f"it goes to {kind} meanwhile, which is open", "nothing: it goes within moments")
+            return
+        found = _reason(replace(case, lane=case.lane.under(kind), type=facts), verdict)
+        yield Reason("instead", f"as {kind} it would wait, too: {found.reason}", found.change, found.until)
+
+
+def _ready_instead(case: Case) -> Iterator[Reason]:
+    """Why a task is ready as another type."""
+    if case.lane is None or not case.lane.instead_of or case.home is None:
+        return
+    own = replace(case, lane=case.lane.under(case.lane.instead_of), type=case.home)
+    found = next(_type_gates(own), None)
+    why = f"since {found.reason}" if found is not None else f"and {case.lane.instead_of} is open again"
+    change = f"once no limit of {case.lane.instead_of} is closed, it goes back, unless a worker has it by then"
+    yield Reason("instead", f"it goes to {case.lane.type}, {why}", change)
+
+
+def _runs_instead(claim: Claim) -> Iterator[Reason]:
+    """Why a task runs as another type."""
+    if claim.kind:
+        text = f"a limit of its own type was closed when it became ready, so {claim.kind} runs it"
+        yield Reason("instead", text, "a later attempt uses its own type again, once no limit of that is closed")
 
 
 def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
@@ -178,7 +212,7 @@ def _claimed(case: Case) -> Answer:
     if claim is None:
         return "it runs", []
     since = f" since {claim.since}" if claim.since else ""
-    reasons = []
+    reasons = list(_runs_instead(claim))
     if claim.progress is not None:
         text = f"it last reported: {_reported(claim.progress)}"
         reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows its output"))
@@ -202,7 +236,7 @@ def _claimed(case: Case) -> Answer:
         change = f"{change}; if others reach it before, the leader takes the task back, and it runs again elsewhere"
         return text, [Reason("silent", text, change), *_leadership(case), *reasons]
     if claim.alive and not claim.stuck:
-        text = f"it runs on {claim.worker}{since}, attempt {case.attempt}"
+        text = f"it runs on {claim.worker}{f' as {claim.kind}' if claim.kind else ''}{since}, attempt {case.attempt}"
         if case.disk.full:
             text = f"{text}, or has ended and cannot say so: {case.disk.value}, so no result can be written"
             reasons.insert(0, Reason("disk", text, f"{case.disk.mend}; its worker tries again until then"))

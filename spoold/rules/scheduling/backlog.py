@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -321,10 +322,38 @@ class Backlog:
         facts_of = self._facts(key_in(entry.file), entry, now, facts)
         registry.unbook(entry.conditions, facts_of, _kept(entry))
 
-    def book(self, entry: Entry, facts: TypeFacts, now: Now) -> None:
-        """Have the gates count a task that goes to ready/; facts: those of its type."""
-        if entry.groups:
-            registry.book(entry.groups, entry.conditions, self._facts(key_in(entry.file), entry, now, facts))
+    def lets_as(self, entry: Entry, kind: str, facts: TypeFacts, now: Now) -> bool:
+        """As `lets`, if a runnable task ran as another type, whose facts these are. A refusal ends nothing then."""
+        about, groups = self._under(entry, kind, facts, now)
+        if not groups or not self._shut.isdisjoint(groups):
+            return not groups
+        said = list[Verdict]()
+
+        def judge() -> None:
+            said.append(registry.judge_step(groups, entry.conditions, about))
+
+        if not self._contained(key_in(entry.file), entry, now, judge):
+            return False
+        if isinstance(said[0], Wait) and said[0].behind:  # locks are the same under every type
+            self._shut.update(self.locks.line_up(entry.lane, entry.groups, entry.file, said[0]))
+        self.look_again(said[0], now)
+        return isinstance(said[0], Pass)
+
+    def _under(self, entry: Entry, kind: str, facts: TypeFacts, now: Now) -> tuple[Facts, Groups]:
+        """The facts and the groups of a task that goes to ready/ as this type."""
+        about = self._facts(key_in(entry.file), entry, now, facts)
+        if kind == about.kind:
+            return about, entry.groups
+        about = replace(about, kind=kind)
+        return about, registry.groups(entry.conditions, about)
+
+    def book(self, entry: Entry, facts: TypeFacts, now: Now, kind: str) -> None:
+        """Have the gates count a task that goes to ready/ as this type; facts: those of that."""
+        if not entry.groups and kind == kind_in(entry.lane):
+            return
+        about, groups = self._under(entry, kind, facts, now)
+        if groups:
+            registry.book(groups, entry.conditions, about)
 
     def would_let(self, entry: Entry, facts: TypeFacts, now: Now) -> bool:
         """Whether every gate passes for a task that asks for nothing and is not in the backlog."""

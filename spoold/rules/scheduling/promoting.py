@@ -1,7 +1,8 @@
 """The tasks that go to ready/ next, and those that go back: urgent first, within the limits, a window for each lane.
 
 Law: ready/ holds a window per lane, however long the backlog. The gates that are asked in every step are asked here,
-for the head of a queue alone, and only if there is room for it.
+for the head of a queue alone, and only if there is room for it. A task that a closed limit of its type holds may go
+as another type, if all gates of that one are open and nobody has to make way.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from spoold.rules.gates.registry import judge_type
 from spoold.rules.gates.verdicts import Pass, Verdict, Wait
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
+from spoold.rules.scheduling.instead import Instead, goes_back, is_closed
 from spoold.rules.scheduling.keeping_back import KeepingBack
 from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.resources import Uses
+from spoold.rules.scheduling.resources import Resources, Uses
 from spoold.rules.scheduling.yielding import Standing, Way, passes
 
 # The gates whose Wait is for units that others use, and those for which ready tasks may make way.
@@ -46,11 +48,12 @@ def promotions(
     now: Now,
     way: Way | None = None,
     uses: Callable[[str], Uses] = lambda lane: {},
+    instead: Instead | None = None,
 ) -> list[Entry]:
     """The waiting tasks that go to ready/ now, most urgent first over all lanes, each with the urgency of its queue.
 
     facts: by lane; all share one stock. way: takes which ready tasks make way for them; uses: what a task of a lane
-    uses.
+    uses; instead: takes which of them go to the lane of another type, where lanes and facts have that one.
 
     A lane is filled up to `window`; a task more urgent than the least urgent one there still goes in, up to twice the
     window, so that a full lane never makes an urgent task wait. A limit holds over all lanes, and no task takes units
@@ -64,8 +67,13 @@ def promotions(
     facts = {lane: replace(own, stock=stock) for lane, own in facts.items()}
     sizes = {lane: len(view.ranks) for lane, view in lanes.items()}
     worst = {lane: max(view.ranks, default=0) for lane, view in lanes.items()}
+
+    def room(lane: str, rank: int) -> bool:
+        return sizes[lane] < window or (rank < worst[lane] and sizes[lane] < 2 * window)
+
     keeping = KeepingBack(backlog, now, used, wanted, uses, way or Way())
     count = _Count(backlog, now, used, uses, keeping.way, keeping)
+    elsewhere = _Elsewhere(backlog, now, lanes, facts, room, instead or Instead())
     heads = [(urgency, lane) for lane in lanes if (urgency := backlog.urgency(lane)) is not None]
     heads += [(file, "") for file in keeping.behind(facts)]
     heapq.heapify(heads)
@@ -81,18 +89,19 @@ def promotions(
             continue
         kind, entry, rank = lanes[lane].kind, backlog.take(lane), rank_in(file)
         assert entry is not None  # it is the best
-        fits = sizes[lane] < window or (rank < worst[lane] and sizes[lane] < 2 * window)
+        fits = room(lane, rank)
         is_open = fits and count.goes(entry, rank, kind, facts[lane], wanted)
-        if is_open:
+        into = lane if is_open else elsewhere.lane_for(entry, rank, kind, lane)
+        if into is not None:
             chosen.append(entry)
-            backlog.book(entry, facts[lane], now)
+            backlog.book(entry, facts[into], now, lanes[into].kind)
             backlog.locks.choose(entry.file, now.monotonic)
-            sizes[lane] += 1
-            for name, units in facts[lane].uses.items():
+            sizes[into] += 1
+            for name, units in facts[into].uses.items():
                 used[name] += units
         elif entry.runnable:
             backlog.put_back(entry)
-            if not fits or count.shut:
+            if (not fits or count.shut) and backlog.urgency(lane) == file:
                 continue  # the less urgent ones of the lane find no room either
         following = backlog.urgency(lane)
         if following is not None:
@@ -162,14 +171,45 @@ class _Count:
         self.backlog.rebook(one, self.now)
 
 
-def holdbacks(ready: Mapping[str, list[TaskName]], facts: Mapping[str, TypeFacts]) -> list[tuple[str, TaskName]]:
-    """The ready tasks, each with its lane, that go back to waiting/: all of a lane whose gate closed again, and of
-    those that use a resource beyond its capacity as many as it takes, the least urgent first.
+@dataclass(slots=True)
+class _Elsewhere:
+    """Finds the lane of another type for tasks that a closed limit of their own holds. room: whether one has any."""
+
+    backlog: Backlog
+    now: Now
+    lanes: Mapping[str, LaneView]
+    facts: Mapping[str, TypeFacts]
+    room: Callable[[str, int], bool]
+    instead: Instead
+
+    def lane_for(self, entry: Entry, rank: int, kind: str, lane: str) -> str | None:
+        """The first lane of its list in which the task may go now; None for none."""
+        others = self.instead.others(lane) if entry.runnable else ()
+        if not others or not is_closed(kind, self.facts[lane]):
+            return None
+        for other in others:
+            if other in self.lanes and self.room(other, rank) and self._goes(entry, other):
+                self.instead.taken[entry.file] = other
+                return other
+        return None
+
+    def _goes(self, entry: Entry, other: str) -> bool:
+        kind, facts = self.lanes[other].kind, self.facts[other]
+        return passes(judge_type(kind, facts)) and self.backlog.lets_as(entry, kind, facts, self.now)
+
+
+def holdbacks(
+    ready: Mapping[str, list[TaskName]], facts: Mapping[str, TypeFacts], resources: Resources | None = None
+) -> list[tuple[str, TaskName]]:
+    """The ready tasks, each with its lane, that go back to waiting/: all of a lane whose gate closed again, or whose
+    tasks run as another type while no limit of their own is closed any more, and of those that use a resource beyond
+    its capacity as many as it takes, the least urgent first. resources: what lanes use.
     """
     back = [
         (lane, task)
         for lane, tasks in ready.items()
         if not isinstance(judge_type(kind_in(lane), facts[lane], ready=True), Pass)
+        or (resources is not None and goes_back(lane, resources, facts[lane].closed))
         for task in tasks
     ]
     over = next(iter(facts.values()), NO_TYPE).stock.over()

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spoold.protocol.ended_attempt import EndedAttempt
-from spoold.protocol.lanes import kind_in
+from spoold.protocol.lanes import kind_in, parse_lane
 from spoold.protocol.names import key
 from spoold.protocol.quantity import MOST, clamped, plus
 from spoold.protocol.result import Status
@@ -82,8 +82,9 @@ def drawn(lane: str, asked: Asked | None, draws: Callable[[str], bool]) -> dict[
     kind, said = kind_in(lane), asked or NOTHING
     if said == NOTHING and not draws(kind):
         return {}
-    own = amounts(dict(said.own))
-    return {"type": kind or None, "batch": said.batch or None, "budgets": said.budgets, "budget": own}
+    found, of = parse_lane(lane), amounts(dict(said.own))
+    other = {"instead_of": found.instead_of} if found is not None and found.instead_of else {}
+    return {"type": kind or None, **other, "batch": said.batch or None, "budgets": said.budgets, "budget": of}
 
 
 def needs_reading(task: Task, settings: Settings) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
+from spoold.protocol.lanes import own_lane
 from spoold.protocol.lifecycle import DIRECTORIES, State
 from spoold.protocol.names import (
     EndedName,
@@ -147,7 +148,9 @@ def _placing(token: Token, name: TaskName) -> Iterator[Finding]:
     content = token.content
     assert content is not None
     wrong = []
-    if token.state in (State.WAITING, State.READY) and not content.may_stand_in(token.branch):
+    # In ready/ it may stand in the lane of another type, which says so itself: no list of a worker need prove that.
+    branch = own_lane(token.branch) if token.state is State.READY else token.branch
+    if token.state in (State.WAITING, State.READY) and not content.may_stand_in(branch):
         wrong.append(f"its lane is {token.branch}, its content asks for {content.lane}")
     if name.conditional != content.conditional:
         has = "names conditions" if content.conditional else "names no conditions"

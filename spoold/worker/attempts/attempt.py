@@ -102,6 +102,11 @@ class Attempt:
         )
 
     @property
+    def kind(self) -> str:
+        """The type as which it runs: that of the lane from which it was claimed."""
+        return self.lane.type
+
+    @property
     def files(self) -> set[str]:
         """The names that its token may have."""
         return {self.file} if self.next is None else {self.file, self.next.encode()}

@@ -69,7 +69,8 @@ def _running(attempt: Attempt, memory_bytes: int, report: Report) -> Running:
     return Running(
         id=attempt.name.id,
         attempt=attempt.name.attempt,
-        type=attempt.task.kind,
+        type=attempt.kind,
+        instead_of=attempt.lane.instead_of,
         since=stamp(attempt.started_at),
         mem_mb=round(memory_bytes / (1 << 20), 1),
         progress=attempt.redacting.value(report.said),

@@ -234,7 +234,7 @@ class Settling:
             self.logs.close(attempt)
             self._allowance.ended(attempt)
             if event == "COMPLETED" and attempt.ending is not None:
-                self._lately.add(attempt.task.kind, attempt.ending.duration_s)
+                self._lately.add(attempt.kind, attempt.ending.duration_s)
             if verdict.outcome.code not in (None, Code.HANDED_BACK):
                 self.endings[str(verdict.outcome.code)] += 1
             self.spent.add(attempt, verdict.output)

@@ -107,9 +107,12 @@ class Starting:
         self._figures_until = 0.0
         self.fitness = Fitness(store.clock)
 
-    def start(self, name: TaskName, time: Slice, *, idle: bool, here: Collection[Attempt]) -> Attempt | None:
-        """Start the task, or begin to prepare it. A task that cannot run comes back decided. time: that this step has
-        for what tasks get; idle: whether a slot is surely free; here: the attempts that run beside it.
+    def start(
+        self, name: TaskName, kinds: Collection[str], time: Slice, *, idle: bool, here: Collection[Attempt]
+    ) -> Attempt | None:
+        """Start the task, or begin to prepare it. A task that cannot run comes back decided. kinds: the other
+        types as which it was claimed, or may have been, '' for its own; none where that is unknown. time: that this
+        step has for what tasks get; idle: whether a slot is surely free; here: the attempts that run beside it.
 
         One that spoold cannot start comes back decided, too: that is charged to this task, and to no other.
         None when its file cannot be read just now, or when the lease is over: then the next listing of the claims
@@ -117,7 +120,7 @@ class Starting:
         """
         attempt = Attempt(name, self._store.writer, _NO_TASK, Lane("invalid"), self._store.clock.wall())
         with self._store.faults.handling("claimed task", name.id, name.id, name.attempt) as handling:
-            return self._start(name, time, idle, here)
+            return self._start(name, kinds, time, idle, here)
         assert handling.fault is not None  # else it has returned
         self._end(attempt, handling.fault)
         return attempt
@@ -131,7 +134,9 @@ class Starting:
         else:
             attempt.decided = why
 
-    def _start(self, name: TaskName, time: Slice, idle: bool, here: Collection[Attempt]) -> Attempt | None:
+    def _start(
+        self, name: TaskName, kinds: Collection[str], time: Slice, idle: bool, here: Collection[Attempt]
+    ) -> Attempt | None:
         worker, wall, file = self._store.writer, self._store.clock.wall(), name.encode()
         path = layout.claimed(worker, file)
         try:
@@ -146,7 +151,10 @@ class Starting:
             attempt = Attempt(name, worker, _NO_TASK, Lane("invalid"), wall)
             attempt.decided = outcomes.failure(Code.INVALID_TASK, str(error), final=True)
             return attempt
-        attempt = Attempt(name, worker, task, lane, wall)
+        attempt = Attempt(name, worker, task, lane.under(next(iter(kinds), "") or task.kind), wall)
+        if len(kinds) > 1:  # two errors hid from which lane it came; the leader counts one of them
+            attempt.decided = outcomes.handed_back("its worker does not know as which type it claimed it")
+            return attempt
         return attempt if self._try(attempt, data, time, idle, here) else None
 
     def go_on(self, attempt: Attempt, time: Slice, *, idle: bool, here: Collection[Attempt]) -> bool:
@@ -227,11 +235,11 @@ class Starting:
             folder = self._scratch.open(attempt.key)
         spool_id = self._store.marker.spool_id
         place = Workplace(self._store.writer, self._root, folder, self._lending.directory, spool_id)
-        auto = partial(self._auto_s, attempt.task.kind)
-        config, given = self._config, self._given(attempt.task)
+        auto = partial(self._auto_s, attempt.kind)
+        config, given = self._config, self._given(attempt)
         attempt.redacting = says = Redacting(given, config.redact, config.output_tail_kb << 10)
         parts = (place, config, self._store.settings, self._base, auto, given, says.kept)
-        job = prepare(attempt.task, attempt.name, *parts)
+        job = prepare(attempt.task, attempt.name, *parts, kind=attempt.kind)
         attempt.seen = hashlib.sha256(data).hexdigest()
         if attempt.lane.mem_mb > attempt.task.requires.mem_mb:
             job = replace(job, memory_bytes=attempt.lane.mem_mb << 20)
@@ -270,11 +278,12 @@ class Starting:
         with self.fitness.starting():
             self._runner.start(job)
         self.fitness.proved()
-        self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.task.kind)
+        of = {"instead_of": attempt.lane.instead_of} if attempt.lane.instead_of else {}
+        self._journal.note("STARTED", attempt.name.id, attempt.name.attempt, type=attempt.kind, **of)
 
-    def _given(self, task: Task) -> dict[str, str]:
+    def _given(self, attempt: Attempt) -> dict[str, str]:
         """Return the secrets that its handler names. Errors: CannotRun: another worker may have them."""
-        handler = handler_of(task, self._config)
+        handler = handler_of(attempt.task, self._config, attempt.kind)
         try:
             return {} if handler is None else self._secrets.given(handler.secrets)
         except Lacking as error:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, field_
 from pydantic_core import SchemaError
 
 from spoold.protocol.errors import WrongValue
-from spoold.protocol.fields import Callable, Directory, Env, SomeSeconds, Strict, Whole, argv
+from spoold.protocol.fields import Callable, Directory, Env, SomeSeconds, Strict, Whole, Word, argv
 from spoold.protocol.settings import LostShare
 from spoold.worker.handlers import hazards
 
@@ -61,7 +61,8 @@ class Handler(Permits):
     task once its lease is over. secrets: the secrets of the worker that it gets, as variables of these names.
     max_concurrent: how many of its tasks run here at once. needs: programs that its command starts, so that a machine
     without one of them leaves the type to others. check: a command that must succeed before this worker takes its
-    tasks, with what it says of its version. about: what people are told of it, by name.
+    tasks, with what it says of its version. about: what people are told of it, by name. instead: the types as
+    which its tasks may run while a limit of their own type is closed, in order.
     """
 
     command: tuple[str, ...] = ()
@@ -78,6 +79,7 @@ class Handler(Permits):
     needs: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
     about: dict[str, str] = {}
+    instead: tuple[Word, ...] = ()
 
     @field_validator("command")
     @classmethod

@@ -71,12 +71,16 @@ def prepare(
     auto: Callable[[], float | None] = lambda: None,
     secrets: Mapping[str, str] = NONE,
     tail_bytes: int | None = None,
+    kind: str = "",
 ) -> Job:
     """Return the job for one attempt; base: as `inherited`; auto: as `timeout_s`; secrets: values by name;
-    tail_bytes: how much of the end of its output is kept, if that is more than is shown.
+    tail_bytes: how much of the end of its output is kept, if that is more than is shown. kind: the type as which it
+    runs, '' for its own: all that a type says counts of that one, but for how often it is tried again.
 
     Errors: CannotRun.
     """
+    tries = retry_policy(task, settings).max + 1
+    task = task if kind in ("", task.kind) else task.model_copy(update={"type": kind})
     handler = handler_of(task, config)
     rights = _rights(task, handler, config)
     run = _what(task, name, rights, config)
@@ -87,7 +91,7 @@ def prepare(
         key=f"{name.id}.{name.attempt}",
         run=run,
         env=permits.variables(task, rights, base),
-        own={**secrets, **_own(task, name, place, settings)},
+        own={**secrets, **_own(task, name, place, tries)},
         cwd=cwd,
         within=within,
         output_path=f"{place.folder}/output",
@@ -104,9 +108,9 @@ def prepare(
     )
 
 
-def handler_of(task: Task, config: WorkerConfig) -> Handler | None:
-    """Return the handler that runs a task here; None for a task that no handler runs."""
-    return config.handlers.get(task.kind) if task.run == "handler" else None
+def handler_of(task: Task, config: WorkerConfig, kind: str = "") -> Handler | None:
+    """Return the handler that runs a task here; None for a task that no handler runs. kind: as for `prepare`."""
+    return config.handlers.get(kind or task.kind) if task.run == "handler" else None
 
 
 def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights:
@@ -144,14 +148,14 @@ def _check_allowed(target: str, prefixes: tuple[str, ...]) -> None:
     raise CannotRun(unable(f"{target} is not on this worker's list ([python] allow)"))
 
 
-def _own(task: Task, name: TaskName, place: Workplace, settings: Settings) -> dict[str, str]:
-    """Return the variables that are of this attempt alone."""
+def _own(task: Task, name: TaskName, place: Workplace, tries: int) -> dict[str, str]:
+    """Return the variables that are of this attempt alone. tries: how many attempts it may have."""
     folder = place.folder
     return {
         "SPOOL_TASK_ID": name.id,
         "SPOOL_TASK_TYPE": task.kind,
         "SPOOL_ATTEMPT": str(name.attempt),
-        "SPOOL_MAX_ATTEMPTS": str(retry_policy(task, settings).max + 1),
+        "SPOOL_MAX_ATTEMPTS": str(tries),
         "SPOOL_WORKER_ID": place.worker,
         "SPOOL_ROOT": place.root,
         "SPOOL_BATCH": task.batch or "",

@@ -63,9 +63,9 @@ class Claiming:
         doubt: Callable[[], None],
         allowance: Allowance,
         slots: int,
-        order: Callable[[TaskName], None] = lambda name: None,
+        order: Callable[[TaskName, Lane], None] = lambda name, lane: None,
     ) -> None:
-        """order: receives each task before its claim."""
+        """order: receives each task before its claim, with its lane."""
         self._order = order
         self._allowance, self._slots = allowance, slots
         self._store = store
@@ -155,7 +155,7 @@ class Claiming:
                 continue
             if self._kept is not None and not self._kept.lets(name, self._takes(lane)):
                 continue
-            self._order(name)
+            self._order(name, lane)
             error = self._store.attempt(
                 Mover.WORKER, "CLAIMED", layout.ready(lane_name, file), layout.claimed(self._store.writer, file)
             )

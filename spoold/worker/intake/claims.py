@@ -13,6 +13,7 @@ from collections.abc import Collection, Hashable
 from typing import TypeVar
 
 from spoold.protocol import layout
+from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import COUNT_MAX, TaskName, key, parse_task
 from spoold.store.journal import Journal
@@ -43,9 +44,8 @@ class Claims:
         self._directory = layout.join(layout.CLAIMED, store.writer)
         self._spent: dict[str, None] = {}
         self._recorded: dict[tuple[str, int], str] = {}  # attempts that are over, and their records
-        self._ordered: dict[
-            tuple[str, int], None
-        ] = {}  # attempts that this worker claimed, or tried to, or looked into
+        # Attempts that this worker claimed, or tried to, or looked into; as which other types, '' for their own.
+        self._ordered: dict[tuple[str, int], frozenset[str]] = {}
         self._turn = 0
         self._strange: list[str] = []  # warnings of entries here that are no task
 
@@ -63,16 +63,26 @@ class Claims:
         """After a move into it or out of it whose end is unknown: look in the next step."""
         self._polling.hasten(_LOOK)
 
-    def order(self, name: TaskName) -> None:
-        """Note that this worker is about to claim an attempt; from then on it may turn up here at any time."""
-        _remember(self._ordered, (key(name.id), name.attempt), None)
+    def order(self, name: TaskName, lane: Lane) -> None:
+        """Note that this worker is about to claim an attempt from a lane; from then on it may turn up here at any
+        time.
+        """
+        _remember(self._ordered, (key(name.id), name.attempt), self.kinds(name) | {_kind(lane)})
+
+    def took(self, name: TaskName, lane: Lane) -> None:
+        """Note that a claim from this lane was made: so the token was there, and at no other place."""
+        _remember(self._ordered, (key(name.id), name.attempt), frozenset({_kind(lane)}))
+
+    def kinds(self, name: TaskName) -> frozenset[str]:
+        """Return the other types as which this worker has claimed the attempt, or may have; '' for its own."""
+        return self._ordered.get((key(name.id), name.attempt), frozenset())
 
     def never_ordered(self, late: Collection[str]) -> list[str]:
         """Return those of these tokens that this worker never tried to claim, each once."""
         names = [name for file in sorted(late) if (name := parse_task(file)) is not None]
         strange = [name for name in names if (key(name.id), name.attempt) not in self._ordered]
         for name in strange:
-            self.order(name)
+            _remember(self._ordered, (key(name.id), name.attempt), frozenset())
         return [name.encode() for name in strange]
 
     def spend(self, file: str) -> None:
@@ -181,6 +191,11 @@ class Claims:
         except OSError:
             return not any(map(parse_task, self._store.fs.list(self._directory)))
         return True
+
+
+def _kind(lane: Lane) -> str:
+    """Return the type as which the tasks of a lane run, '' for their own."""
+    return lane.type if lane.instead_of else ""
 
 
 def _remember(known: dict[K, V], what: K, value: V) -> None:
