@@ -50,7 +50,8 @@ class Histories:
         self, located: Located, content: dict[str, Any], kind: str, records: Sequence[Result]
     ) -> tuple[Attempt, ...]:
         """Return all attempts of a task, also the one that runs. kind: its type; records: as read."""
-        made = [_ended(one, _said_model(one) or self._model(content, kind, one.worker_id)) for one in records]
+        ran = [(one, one.type or kind if one.instead_of else kind) for one in records]
+        made = [_ended(one, _said_model(one) or self._model(content, own, one.worker_id)) for one, own in ran]
         # A worker may go on with a claim that a leader had begun to take back.
         ended = {(one.attempt, one.worker_id) for one in records if one.status is not Status.WORKER_DIED}
         if located.state is State.CLAIMED and (located.attempt, located.node) not in ended:

@@ -47,6 +47,8 @@ CONFIG = WorkerConfig(
 DOZE_LOOK_S = 0.2
 # The machines whose workers have the label `rare`.
 RARE: frozenset[str] = frozenset()
+# As which other types their tasks may run.
+INSTEAD: dict[str, tuple[str, ...]] = {}
 
 
 @dataclass(slots=True)
@@ -227,7 +229,9 @@ class Machine:
         programs.attach(self._scheduler, self._server)
         programs.scratch = scratch
         python, labels = CONFIG.python.allow, ("rare",) if self.base in RARE else ()
-        can = Capabilities(cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=python, labels=labels)
+        can = Capabilities(
+            cpus=8, mem_mb=8192, allow_command=True, handlers=KINDS, python=python, labels=labels, instead=INSTEAD
+        )
         policy: LostShare = "freeze" if self._weather.draw("lost_share", self.base) < 0.8 else "stop"
         config = CONFIG.model_copy(update={"lost_share": policy})
         worker = Worker(

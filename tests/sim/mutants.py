@@ -28,6 +28,7 @@ from tests.sim.mutants_families import families
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
 from tests.sim.mutants_holders import holders
+from tests.sim.mutants_instead import instead
 from tests.sim.mutants_leader import leader
 from tests.sim.mutants_lent import lenders
 from tests.sim.mutants_limits import limits
@@ -61,6 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *families.all,
     *budgets.all,
     *limits.all,
+    *instead.all,
     *classes.all,
     *alerts.all,
     *breakers.all,

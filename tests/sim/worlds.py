@@ -17,6 +17,7 @@ from tests.sim import (
     deciders,
     edges,
     families,
+    instead,
     lenders,
     limited,
     lockers,
@@ -128,6 +129,20 @@ _LIMITS: tuple[Change, ...] = (
     (programs, "exit_code", limited.limited_exit),
     (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
 )
+# An account that is often out, and another one as whose type its tasks may run.
+_INSTEAD: tuple[Change, ...] = (
+    (universe, "SETTINGS", instead.OF_INSTEAD),
+    (machine, "KINDS", instead.ALL),
+    (machine, "CONFIG", instead.OFFERED),
+    (machine, "INSTEAD", instead.LISTS),
+    (universe, "Client", instead.InsteadClient),
+    (universe, "Laws", instead.InsteadLaws),
+    (universe, "Server", limited.ListeningServer),
+    (universe, "check_ends", limited.check_limited_ends),
+    (machine, "Programs", instead.InsteadPrograms),
+    (programs, "exit_code", instead.instead_exit),
+    (weather, "BLOWS", {kind: mean for kind, mean in weather.BLOWS.items() if kind != "clock"}),
+)
 # A type that fails until it is mended. No date is set there: until when a breaker is open is a date.
 _BREAKERS: tuple[Change, ...] = (
     (universe, "SETTINGS", breaking.OF_BREAKERS),
@@ -220,6 +235,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "clones": _CLONES,
     "fit": (),
     "imaged": _IMAGED,
+    "instead": _INSTEAD,
     "budgets": _BUDGETS,
     "edges": _EDGES,
     "forgetful": _FORGETFUL,

@@ -188,5 +188,5 @@ def _row(result: Result) -> tuple[object, ...]:
         cpu,
         code,
         result.completed_at,
-        why_ended(result),
+        "; ".join(filter(None, (f"as {result.type}" if result.instead_of else "", why_ended(result)))),
     )
