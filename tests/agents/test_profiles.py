@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from spoold.agents.profiles import VARIABLE, expand, read_back
+from spoold.protocol.codec import check
 from spoold.protocol.errors import BadFile
-from spoold.worker.config import load_config
+from spoold.worker.config import WorkerConfig, load_config
 
 GENERIC = {"cli": "generic", "command": ["agent"]}
 
@@ -57,6 +58,45 @@ def test_a_worker_reads_it_from_its_file(tmp_path: Path) -> None:
     assert config.handlers["coder"].needs == (), "where a relative path leads, each attempt says"
     with pytest.raises(BadFile, match="agents: unknown field"):
         load_config(str(file))
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        (["coder"], "w.toml: agents.coder.instead: instead of coder names coder itself. Fix: take it out"),
+        (["b", "B"], "w.toml: agents.coder.instead: instead of coder names b twice. Fix: take one out"),
+        ([f"b{number}" for number in range(17)], "w.toml: agents.coder.instead: instead of coder names 17 types."),
+        (["no type"], "w.toml: agents.coder.instead.0:"),
+    ],
+)
+def test_a_wrong_list_of_other_types_is_told_with_file_key_and_fix(others: list[str], said: str) -> None:
+    with pytest.raises(BadFile) as found:
+        handler({**GENERIC, "instead": others})
+    assert str(found.value).startswith(said)
+    handlers = {"coder": {"command": ["x"], "instead": others}}
+    with pytest.raises(BadFile, match="instead"):
+        check(WorkerConfig, {"handlers": handlers}, "w.toml")
+
+
+def test_what_is_odd_about_a_list_of_other_types_is_said_when_the_worker_starts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    repo = {"workspace": {"repo": "/srv/a"}}
+    agents = {
+        "coder": {**GENERIC, **repo, "allow_accept": True, "instead": ["gone", "strict", "other", "hand"]},
+        "strict": {**GENERIC, **repo},
+        "other": {**GENERIC, "allow_accept": True, "workspace": {"repo": "/srv/b"}},
+    }
+    table = {"agents": agents, "handlers": {"hand": {"command": ["x"]}}}
+    found = expand(table, "w.toml", {})["handlers"]
+    assert found["coder"]["instead"] == ["gone", "strict", "other", "hand"]
+    gone, strict, other = [record.getMessage() for record in caplog.records]
+    assert (
+        gone
+        == "w.toml: [agents.coder] instead: nothing here runs gone, so its tasks wait for another worker that does"
+    )
+    assert "strict lacks allow_accept" in strict
+    assert "other has another workspace.repo" in other
 
 
 def test_values_come_from_the_environment_and_from_files(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def test_work_goes_on_by_another_account_within_seconds_from_what_was_done(
     tip = next(ref for ref in remote.refs() if ref.endswith("begun/2"))
     assert git("show", f"{tip}:begun.txt", cwd=remote.path) == "after coder"
     assert "coder-b" in pool.cli("show", "begun")
-    assert [row["type"] for row in pool.json("ls", "--state", "completed")] == ["coder"] * 3
+    assert len(pool.json("ls", "--state", "completed", "--type", "coder")) == 3
+    assert "ready for a worker as coder-b: a limit is closed for coder" in pool.cli("history", "begun")
     assert pool.json("limits")[0]["closed"]
     pool.fsck()
 
