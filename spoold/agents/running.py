@@ -145,7 +145,7 @@ class Attempt:
 
     def _named(self, session: str) -> str:
         """Return a session with the program whose it is: no other goes on with it."""
-        return f"{self._profile.cli} {self._profile.program} {session}" if session else ""
+        return " ".join((self._profile.cli, *self._profile.command, session)) if session else ""
 
     def _set_up(self, lines: Sequence[str], scene: Scene) -> End | None:
         """Run the setup of the workspace, where the agent will run: it may run what an earlier attempt wrote."""

@@ -30,6 +30,7 @@ class Offered:
     say, such as max_tokens, and this agent cannot be given; limit: that of the profile; gap: why a spent quota does
     not keep its tasks back all the same, '' where it does; untested: what may go unseen, since it is older than what
     was recorded; warning: what its worker says of the profile, such as a sandbox that keeps it from its model.
+    instead: the types as which its tasks run while a limit of theirs is closed.
     """
 
     agent: str
@@ -46,6 +47,7 @@ class Offered:
     gap: str
     untested: str = ""
     warning: str = ""
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,11 @@ def list_agents(store: Store, host: Host, clock: Clock) -> list[Offered]:
                 words = (about["agent"], model, version, recorded)
                 drops = _drops(about, store.settings.of(kind))
                 limit = about.get("limit", "")
-                held = (limit, _gap(kind, limit, store.settings))
+                others = can.instead.get(kind, ())
+                held = (limit, _gap(kind, limit, others, store.settings))
                 old = untested(about["agent"], version, recorded)
                 own = (running, kind not in can.lacks, trouble, drops)
-                found.append(Offered(kind, beat.node, *words, *own, *held, old, about.get("warning", "")))
+                found.append(Offered(kind, beat.node, *words, *own, *held, old, about.get("warning", ""), others))
     return sorted(found, key=lambda one: (one.agent, one.worker))
 
 
@@ -158,8 +161,12 @@ def _drops(about: Mapping[str, str], kind: TypeSettings) -> tuple[str, ...]:
     return tuple(sorted(wanted.difference(about["takes"].split())))
 
 
-def _gap(kind: str, limit: str, settings: Settings) -> str:
-    """Return why a quota of a limit does not keep the tasks of a type back; '' where it does, or for no limit."""
+def _gap(kind: str, limit: str, others: tuple[str, ...], settings: Settings) -> str:
+    """Return why a quota of a limit does not keep the tasks of a type back; '' where it does, or for no limit. others:
+    the types as which they are to run meanwhile.
+    """
+    if others and not limit and not settings.of(kind).uses:
+        return f"its type uses no limit, so none of its tasks goes to {others[0]}: add uses to [types.{kind}]"
     if not limit:
         return ""
     if limit not in settings.limits:

@@ -352,6 +352,9 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
         lambda lane: not shared.isdisjoint(desk.resources.shared(lane))
     ):
         return False  # a task in another lane may wait for the same units
+    lists, kind = desk.fleet.instead, admit.task.kind
+    if lists and desk.backlog.any_lane(lambda lane: kind in lists.get(kind_in(lane), ())):
+        return False  # one of another type may be about to go as this one
     facts = with_shares(desk, lane_facts(desk, [admit.lane, *rivals(desk)]))[admit.lane]
     entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
     let = isinstance(judge_type(admit.task.kind, facts), Pass)

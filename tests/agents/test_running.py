@@ -374,6 +374,34 @@ else:
 """
 
 
+def test_a_session_of_another_program_is_not_continued(tmp_path: Path) -> None:
+    """Another account may have gone on with the task, in the same workspace."""
+    place = {"repo": str(Remote(tmp_path).path), "dir": str(tmp_path / "places")}
+    desk = Desk(tmp_path, RESUMES, {"args": ["{session}"], "accept": ["false"], "workspace": place})
+    assert desk.run(prompt="Fix it.").result["text"].startswith("session : Fix it.")
+    desk.previous = {"attempt": 1, "output": {"outcome": "not_accepted", "session": "s-2", "reasons": ["false"]}}
+    mine, agent = desk.profile, str(tmp_path / "agent.py")
+    desk.profile = {**mine, "command": [sys.executable, "-u", agent]}
+    desk.env = {"SPOOL_ATTEMPT": "2"}
+    assert desk.run(prompt="Fix it.").result["text"].startswith("session : Fix it.")
+    desk.profile, desk.env = mine, {"SPOOL_ATTEMPT": "3"}
+    assert desk.run(prompt="Fix it.").result["text"].startswith("session : Fix it."), "that of the other one is there"
+    desk.env = {"SPOOL_ATTEMPT": "4"}
+    assert desk.run(prompt="Fix it.").result["text"].startswith("session s-2: Continue")
+
+
+def test_a_profile_that_takes_tasks_of_another_one_refuses_none_for_good(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, WRITES, {"cli": "generic"}, env={"SPOOL_TASK_TYPE": "coder-b"})
+    ended = desk.run(prompt="Fix it.", accept=["true"])
+    assert (ended.code, ended.result["outcome"], ended.result["retry_after_s"]) == (75, "later", 15)
+    assert "a task may name no commands here" in ended.result["reasons"][0]
+    ended = desk.run(prompt="Fix it.", model="of-the-other")
+    assert (ended.code, ended.result["outcome"]) == (0, "done")
+    assert "of-the-other is a model of another profile, so it does not count" in ended.said
+    desk.env = {"SPOOL_TASK_TYPE": "coder"}
+    assert desk.run(prompt="Fix it.", model="of-the-other").code == 64
+
+
 @pytest.mark.parametrize("fault", ["session", "context", "input"])
 def test_a_session_that_cannot_go_on_is_begun_anew_once(tmp_path: Path, fault: str) -> None:
     """G11: the task had failed for good."""

@@ -85,6 +85,7 @@ def test_work_goes_on_by_another_account_within_seconds_from_what_was_done(
     assert len(pool.json("ls", "--state", "completed", "--type", "coder")) == 3
     assert "ready for a worker as coder-b: a limit is closed for coder" in pool.cli("history", "begun")
     assert pool.json("limits")[0]["closed"]
+    assert "while its limit is closed, tasks go to coder-b" in pool.cli("agents")
     pool.fsck()
 
 

@@ -234,6 +234,18 @@ def test_the_limits_of_the_other_type_hold_for_both_and_the_older_task_goes_firs
         assert list(runs_as(made)) == [begun]
 
 
+def test_a_new_task_of_the_other_type_does_not_overtake_an_older_one_that_waits_for_its_room() -> None:
+    made = cluster(instead={"coder": ("coder-b",)})
+    close(made)
+    submit(made, "b0", type="coder-b")
+    submit(made, "t0")
+    made.finish("b0")
+    made.step("w1")
+    made.submit("b1.json", json.dumps({"id": "b1", "type": "coder-b", "input": {}}))
+    made.settle()
+    assert list(runs_as(made)) == ["t0"]
+
+
 def test_ready_tasks_of_another_type_go_back_to_their_own_lane_when_the_first_limit_opens() -> None:
     made = cluster(SETTINGS.replace("max = 1", "max = 4"), slots=1)
     submit(made, "long")

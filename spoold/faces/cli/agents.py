@@ -51,6 +51,9 @@ def agents(ctx: typer.Context, as_json: JsonOption = False) -> None:
         ]
         print_table(("AGENT", "CLI", "VERSION", "MODEL", "WORKER", "CHECK", "RUNNING"), rows)
         for one in found:
+            if one.instead:
+                others = ", ".join(one_line(kind, 48) for kind in one.instead)
+                print_prose(f"{one.agent} on {one.worker}: while its limit is closed, tasks go to {others}", "  ")
             if one.trouble:
                 print_prose(f"{one.agent} on {one.worker}: {sentence(one.trouble)}", "  ")
             for said in filter(None, (one.gap, one.untested, one.warning)):
