@@ -115,7 +115,13 @@ MOVES: tuple[Move, ...] = (
     ),
     Move("rejected", "pending", L, "REJUDGED", "its file has other content than when it was rejected"),
     Move("waiting", "ready", L, "READY", "every gate passes and the lane's window has room"),
-    Move("ready", "waiting", L, "HELD", "a gate closed again, or more urgent work needs its place or what it holds"),
+    Move(
+        "ready",
+        "waiting",
+        L,
+        "HELD",
+        "a gate closed again, more urgent work needs its place or what it holds, or it no longer has to run as another type",
+    ),
     Move(
         "waiting", "failed", L, "FAILED", "dependency failed, skipped, cycle, deadline, cancelled, or it is no task"
     ),

@@ -144,7 +144,7 @@ class WorkerConfig(Strict):
     def _instead_known(self) -> WorkerConfig:
         for kind, handler in self.handlers.items():
             if (fault := fault_in(kind, handler.instead)) is not None:
-                raise fault
+                raise WrongValue(f"handlers.{kind}.instead: {fault.problem}", fault.mend)
         return self
 
     @property

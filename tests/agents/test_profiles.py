@@ -63,9 +63,12 @@ def test_a_worker_reads_it_from_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("others", "said"),
     [
-        (["coder"], "w.toml: agents.coder.instead: instead of coder names coder itself. Fix: take it out"),
-        (["b", "B"], "w.toml: agents.coder.instead: instead of coder names b twice. Fix: take one out"),
-        ([f"b{number}" for number in range(17)], "w.toml: agents.coder.instead: instead of coder names 17 types."),
+        (["coder"], "w.toml: agents.coder.instead: coder is in its own list. Fix: take it out"),
+        (["b", "B"], "w.toml: agents.coder.instead: b is twice in the list of coder. Fix: take one out"),
+        (
+            [f"b{number}" for number in range(17)],
+            "w.toml: agents.coder.instead: the list of coder is too long. Fix: name at most 16 types.",
+        ),
         (["no type"], "w.toml: agents.coder.instead.0:"),
     ],
 )
@@ -74,7 +77,7 @@ def test_a_wrong_list_of_other_types_is_told_with_file_key_and_fix(others: list[
         handler({**GENERIC, "instead": others})
     assert str(found.value).startswith(said)
     handlers = {"coder": {"command": ["x"], "instead": others}}
-    with pytest.raises(BadFile, match="instead"):
+    with pytest.raises(BadFile, match="handlers.coder.instead"):
         check(WorkerConfig, {"handlers": handlers}, "w.toml")
 
 

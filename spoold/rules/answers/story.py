@@ -43,7 +43,10 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "FENCED": ("taken away from {writer}: what attempt {attempt} did there does not count", {}),
     "FILES_OVERLAP": ("changed files that another task changed, too", {}),
     "FROZEN": ("stands still, since {writer} has not beaten for as long as its lease", {}),
-    "HELD": ("taken back from the workers: a gate has closed, or more urgent work has come", {"for": ": task "}),
+    "HELD": (
+        "taken back from the workers: a gate has closed or opened, or more urgent work has come",
+        {"for": ": task "},
+    ),
     "IGNORED": ("a request about it was ignored", {"why": ": "}),
     "READY": ("ready for a worker", {"type": " as ", "instead_of": ": a limit is closed for "}),
     "REDONE": ("sent back by `spool reject --redo`", {}),

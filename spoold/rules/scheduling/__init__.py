@@ -19,6 +19,7 @@
     locking     who waits behind whom for a lock
     yielding    which ready tasks make way for a more urgent one
     keeping_back what is kept for a task that has some of what it needs, and lacks the rest
+    instead     as which other types tasks run while a limit of their own is closed
     promoting   which of it goes to ready/ next, and which goes back
     matching    may this worker run what is in this lane?
     keeping     what a worker keeps for a task that it has no room for yet

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadName, WrongValue
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import as_word, own_lane, parse_lane
@@ -46,11 +47,11 @@ def fault_in(kind: str, others: Sequence[str]) -> WrongValue | None:
     """What is wrong with the list of a type in a worker's file, whose names are plain words; None for nothing."""
     doubled = next((one for one in others if others.count(one) > 1), None)
     if kind in others:
-        return WrongValue(f"instead of {kind} names {kind} itself", "take it out: a task runs as its own type first")
+        return WrongValue(f"{kind} is in its own list", "take it out: a task runs as its own type first")
     if doubled is not None:
-        return WrongValue(f"instead of {kind} names {doubled} twice", "take one out: each type is tried once")
+        return WrongValue(f"{doubled} is twice in the list of {kind}", "take one out: each type is tried once")
     if len(others) > MOST:
-        return WrongValue(f"instead of {kind} names {len(others)} types", f"name at most {MOST}")
+        return WrongValue(f"the list of {kind} is too long", f"name at most {amount(MOST, 'type')}")
     return None
 
 
