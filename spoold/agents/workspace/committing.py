@@ -1,7 +1,8 @@
 """Commits everything that is in a workspace: what the program in the cage has packed comes into our own repository.
 
 Law: a workspace is opened by the program in the cage alone. What that one leaves is read as data of a stranger: one
-file of bounded size, and one pack of which git checks every object and every link before anything is named. Nothing
+file of bounded size, and one pack of which git checks every object and every link before anything is named, but for
+files that the base has. Nothing
 that this process keeps was ever writable where an agent's files are read.
 
 Touches: files.
@@ -27,8 +28,9 @@ from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run,
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record
 from spoold.agents.workspace.proving import Question
-from spoold.agents.workspace.remote import said
+from spoold.agents.workspace.remote import TOO_LONG, said
 from spoold.agents.workspace.saving import READ_BY_GIT, Request
+from spoold.agents.workspace.sifting import may_be_read
 from spoold.protocol import codec, version
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.fields import Strict
@@ -39,6 +41,8 @@ _PROGRAM, _PROVER = "spoold.agents.workspace.saving", "spoold.agents.workspace.p
 _SAID_MAX, _KNOWN_MAX = 4 << 20, 10_000
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
 _HEADER = 12
+# In our own repository: objects that git need not check.
+_ODD = "odd-in-the-base"
 _WORDS = ("save", "the workspace")
 # Whether with the agent's own commits, and whether what git refuses of them is looked for: that takes long, and is
 # not needed as long as git takes all of it.
@@ -75,7 +79,7 @@ def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Com
             if len(ways) == 1:
                 raise
             why = said(failed)
-            ways.pop(0)
+            ways = ways[-1:] if failed.code == TOO_LONG else ways[1:]
             continue
         if not made.blocking:
             break
@@ -131,7 +135,9 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
     except BadFile as bad:
         raise GitFailed(_WORDS, 1, str(bad)) from bad
     if not made.blocking:
-        _take_in(git, out, [one for one in (made.commit, made.more) if one])
+        if sifts:
+            _note_odd(git, record.base)
+        _take_in(git, out, [one for one in (made.commit, made.more) if one], sifts=sifts)
         for name in made.lfs:
             lfs.taken_in(os.path.join(out, "lfs", name), name, os.path.join(git.directory, "lfs"))
         git("update-ref", "refs/heads/saved", made.commit)
@@ -165,11 +171,20 @@ def caged(program: str, request: Request | Question, reads: tuple[str, ...], scr
     return done.out
 
 
-def _take_in(git: Git, out: str, wanted: list[str]) -> None:
-    """Take in a pack whose writer is not trusted: every object, and every link to another, is checked.
+def _note_odd(git: Git, base: str) -> None:
+    """Write a list of files of the base that git reads itself, and may refuse: the remote has them all the same.
 
     Errors: GitFailed, OSError.
     """
+    rows = (row.partition("\t") for row in git("ls-tree", "-r", "-z", base).names)
+    names = [about.split()[2] for about, _, name in rows if may_be_read(os.fsencode(os.path.basename(name)))]
+    with open(os.path.join(git.directory, _ODD), "w", encoding="ascii") as file:
+        file.write("".join(f"{one}\n" for one in names))
+
+
+def _take_in(git: Git, out: str, wanted: list[str], *, sifts: bool) -> None:
+    """Take in a pack whose writer is not trusted: every object, and every link to another, is checked. sifts:
+    but for those that are noted as odd. Errors: GitFailed, OSError."""
     sweep(git.directory)
     for name in os.listdir(out):
         if _PACK.fullmatch(name):
@@ -177,7 +192,9 @@ def _take_in(git: Git, out: str, wanted: list[str]) -> None:
                 objects = int.from_bytes(file.read(_HEADER)[8:], "big")
                 file.seek(0)
                 if objects:
-                    git("index-pack", "--stdin", "--strict", given=file.fileno())
+                    # Git starts in this folder, and takes no path with a blank in it.
+                    strict = f"--strict=skiplist={_ODD}" if sifts else "--strict"
+                    git("index-pack", "--stdin", strict, given=file.fileno())
     for one in wanted:
         if commit_of(git, [one]) != one:
             raise GitFailed(("index-pack", "--stdin"), 1, f"{one} is no commit of what was packed")

@@ -146,8 +146,8 @@ class Sifter:
                 continue
             found = reader.read(one)
             if found is None or found[0] not in kinds:
-                self._gone.add(one)
-            elif found[0] == "tag":
+                continue
+            if found[0] == "tag":
                 self._tags[one] = _target(found[1])
                 waiting.append((self._tags[one], ("commit", "tag")))
             elif found[0] == "commit":
@@ -165,7 +165,7 @@ class Sifter:
     def _judge(self, commits: set[str], trees: set[str]) -> None:
         """Have git say of all these what it refuses, and of each entry of a refused tree, too."""
         rows = {one: objects.entries(self._trees[one])[0] for one in trees}
-        read = {row.one for found in rows.values() for row in found if _may_be_read(row.name)}
+        read = {row.one for found in rows.values() for row in found if may_be_read(row.name)}
         with_names = sorted({*commits, *trees, *((read & self._blobs) - self._gone)})
         if not with_names:
             return
@@ -255,7 +255,7 @@ class Sifter:
         """Return why an entry does not stay in its tree; '' where it does."""
         if row.one == _NOTHING:
             return "it names no content (nullSha1)"
-        if row.one in self._gone or not below.one:
+        if not below.one or (not row.is_tree and not row.is_link and row.one in self._gone):
             return _MISSING
         if below.height > DEPTH_MAX:
             return f"it is deeper than {DEPTH_MAX:,} folders"
@@ -337,7 +337,7 @@ def _few(removed: Sequence[tuple[bytes, str]]) -> tuple[tuple[bytes, str], ...]:
     return (*removed[:NAMED_MAX], (b"", f"and {len(removed) - NAMED_MAX} more paths"))
 
 
-def _may_be_read(name: bytes) -> bool:
+def may_be_read(name: bytes) -> bool:
     """Whether some system could take a name for one that git reads, such as `.gitmodules`: more names than that."""
     letters = re.sub(rb"[^a-zA-Z]", b"", name[:100])
     return letters[:1] in (b"g", b"G") or b"~" in name

@@ -134,8 +134,11 @@ def _false_blob(made: Made, parent: str) -> str:
 
 
 def _other_kind(made: Made, parent: str) -> str:
-    inner = made.tree([(b"100644", b"x", made.blob(good=False))])
-    return _above(made, parent, [(b"100644", b"no-file", inner)], "no-file")
+    inner, blob = made.tree([(b"100644", b"x", made.blob())]), made.blob()
+    rows = [(b"100644", b"no-file", inner), (b"40000", b"folder", inner)]
+    rows += [(b"40000", b"no-folder", blob), (b"100644", b"file", blob)]
+    made.named.append(("no-folder",))
+    return _above(made, parent, rows, "no-file")
 
 
 def _torn_tree(made: Made, parent: str) -> str:

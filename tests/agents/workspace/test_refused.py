@@ -101,6 +101,21 @@ def test_git_refuses_it(tmp_path: Path, kind: str) -> None:
     assert done.returncode != 0
 
 
+def test_a_file_of_the_base_that_git_refuses_is_no_fault_of_the_agent(tmp_path: Path) -> None:
+    """The remote has it: nothing could be saved in such a repository."""
+    odd = '[submodule "a"]\n\tpath = a\n\tupdate = !cmd\n'
+    remote = Remote(tmp_path, {".gitmodules": odd, "a.txt": "one\n"})
+    with workspace(remote, tmp_path / "a host, with blanks") as made:
+        write(made.open(), {"b.txt": "two\n"})
+        saved = made.save("saved")
+        assert (saved.left_out, saved.amiss) == ((), ())
+        write(made.directory, {"sub/.gitmodules": odd + "# mine\n", "c.txt": "three\n"})
+        again = made.save("again")
+    assert remote.files(saved.commit) == [".gitmodules", "a.txt", "b.txt"]
+    assert [line.partition(":")[0] for line in again.left_out] == ["sub/.gitmodules"]
+    assert remote.files(again.ref) == [".gitmodules", "a.txt", "b.txt", "c.txt"]
+
+
 def test_a_thousand_bad_paths_take_no_longer_than_a_few(remote: Remote, tmp_path: Path) -> None:
     with workspace(remote, tmp_path / "host") as made:
         left = Made(Path(made.open()), random.Random(1))
