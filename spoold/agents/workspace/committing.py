@@ -2,8 +2,7 @@
 
 Law: a workspace is opened by the program in the cage alone. What that one leaves is read as data of a stranger: one
 file of bounded size, and one pack of which git checks every object and every link before anything is named, but for
-files that the base has. Nothing
-that this process keeps was ever writable where an agent's files are read.
+files that the base has. Nothing that this process keeps was ever writable where an agent's files are read.
 
 Touches: files.
 """

@@ -107,7 +107,12 @@ class Mirror:
 
     def resolve(self, git: Git, base: str) -> str:
         """Return the commit of a branch, tag, reference or commit, after a fetch. Errors: WorkspaceFailed."""
-        names = [f"{HEADS}{base}", f"refs/tags/{base}", *([base] if base.startswith("refs/") else ())]
+        names = [f"{HEADS}{base}", f"refs/tags/{base}"]
+        if base.startswith("refs/heads/"):
+            # Before a branch that is called so itself. What has this name here is a worktree's.
+            names.insert(0, f"{HEADS}{base.removeprefix('refs/heads/')}")
+        elif base.startswith("refs/"):
+            names.insert(0, base)
         if _COMMIT.fullmatch(base):
             names.append(base)
         found = commit_of(git, names)

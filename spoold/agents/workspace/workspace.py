@@ -252,7 +252,8 @@ class Workspace:
         """Get the files, from the newest earlier attempt or from the base, and our own repository beside them."""
         record, config = self._record, self.config
         wanted = [f"{publishing.prefix(record.task)}*"] if config.resume == "work" else []
-        wanted += [config.base] if config.base.startswith("refs/") else []
+        named = config.base.startswith("refs/") and not config.base.startswith("refs/heads/")
+        wanted += [config.base] if named else []
         with self._mirror.locked() as git:
             self._mirror.fetch(git, wanted)
             base = self._mirror.resolve(git, config.base)

@@ -249,3 +249,12 @@ def test_many_attempts_on_one_host_begin_and_save_at_once(remote: Remote, tmp_pa
     told = [process.communicate(timeout=120) for process in running]
     assert [out.strip() for out, _ in told] == [f"refs/spool/t{number}/1" for number in range(6)], told
     assert all(remote.files(f"refs/spool/t{number}/1")[-1] == f"t{number}.txt" for number in range(6))
+
+
+def test_a_full_name_of_a_branch_is_that_branch_whatever_others_are_called(remote: Remote, tmp_path: Path) -> None:
+    other = remote.land({"other.txt": "x\n"}, "other")
+    git("update-ref", "refs/heads/refs/heads/main", other, cwd=remote.path)
+    for base in ("main", "refs/heads/main"):
+        with workspace(remote, tmp_path / "host", f"of-{base.count('/')}", base=base) as made:
+            made.open()
+            assert made._record.base == remote.first
