@@ -118,6 +118,23 @@ def test_work_that_could_not_be_pushed_is_pushed_by_the_next_attempt_without_the
     assert place.remote.read("refs/spool/t/1", "b.txt") == "two\n"
 
 
+def test_a_message_that_came_since_is_given_to_the_agent_though_its_work_was_done(tmp_path: Path) -> None:
+    told = tmp_path / "told.jsonl"
+    place = Place(tmp_path, goes_away(tmp_path), accept=["test -e b.txt"])
+    first = place.run(within_s=0.0)
+    assert (first.code, place.payments) == (75, 1)
+    place.back()
+    then = "if 'Use v2.' in sys.stdin.read(): open('v2', 'w').write('x')"
+    place.desk.script = WORKS.format(paid=str(place.paid), then=then)
+    told.write_text('{"name": "1", "by": "ada@desk", "at": "x", "text": "Use v2."}\n')
+    place.next(first)
+    place.desk.env = {**place.desk.env, "SPOOL_TOLD_FILE": str(told)}
+    ended = place.run()
+    assert (ended.code, place.payments) == (0, 2), ended.said
+    assert ended.result["changed_files"] == ["b.txt", "v2"]
+    assert [one["text"] for one in ended.result["told"]] == ["Use v2."]
+
+
 def test_an_attempt_that_is_killed_while_it_waits_is_not_paid_for_again(tmp_path: Path) -> None:
     place = Place(tmp_path, goes_away(tmp_path))
     process = place.start(60.0)

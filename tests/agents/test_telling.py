@@ -22,6 +22,8 @@ if os.path.exists(more):
 print('SPOOL:SESSION {"id": "s-1"}' if "session" in os.environ["HOW"] else "no session")
 if "ask" in os.environ["HOW"] and not turns:
     print('SPOOL:QUESTION {"text": "Which?"}')
+elif "lost" in os.environ["HOW"] and session == "s-1":
+    print('SPOOL:FAILED {"reason": "gone", "fault": "session"}')
 elif "fail" in os.environ["HOW"]:
     print('SPOOL:FAILED {"reason": "no", "fault": "transient"}')
 else:
@@ -121,6 +123,24 @@ def test_a_session_that_goes_on_is_told_only_what_it_does_not_have(tmp_path: Pat
     session, prompt = made.turns[1]
     assert session == "s-1"
     assert ("Use v2." in prompt, "And test it." in prompt) == (False, True)
+    assert [one["name"] for one in second.result["told"]] == ["1", "2"]
+
+
+def test_where_that_session_is_gone_the_new_one_is_told_everything(tmp_path: Path) -> None:
+    place = tmp_path / "repo"
+    place.mkdir()
+    made = Told(tmp_path, how="session lost", before=line("1", "Use v2."))
+    made.desk.cwd = place
+    first = made.run(success_if={"regex": "never"})
+    made.file.write_text(line("1", "Use v2.") + line("2", "And test it."))
+    made.desk.previous = {"attempt": 1, "status": "failure", "output": first.result}
+    second = made.run()
+    assert second.result["session_lost"].startswith("s-1: gone")
+    assert [(session, prompt.count("A message from")) for session, prompt in made.turns] == [
+        ("", 1),
+        ("s-1", 1),
+        ("", 2),
+    ]
     assert [one["name"] for one in second.result["told"]] == ["1", "2"]
 
 
