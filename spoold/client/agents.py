@@ -162,8 +162,9 @@ def _drops(about: Mapping[str, str], kind: TypeSettings) -> tuple[str, ...]:
 
 
 def _gap(kind: str, limit: str, others: tuple[str, ...], settings: Settings) -> str:
-    """Return why a quota of a limit does not keep the tasks of a type back; '' where it does, or for no limit. others:
-    the types as which they are to run meanwhile.
+    """Return why a quota of a limit does not keep the tasks of a type back; '' where it does, or for no limit.
+
+    others: the types as which they are to run meanwhile.
     """
     if others and not limit and not settings.of(kind).uses:
         return f"its type uses no limit, so none of its tasks goes to {others[0]}: add uses to [types.{kind}]"

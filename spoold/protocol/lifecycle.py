@@ -120,7 +120,7 @@ MOVES: tuple[Move, ...] = (
         "waiting",
         L,
         "HELD",
-        "a gate closed again, more urgent work needs its place or what it holds, or it no longer has to run as another type",
+        "a gate closed again, more urgent work needs its place or what it holds, or its own type is open again",
     ),
     Move(
         "waiting", "failed", L, "FAILED", "dependency failed, skipped, cycle, deadline, cancelled, or it is no task"

@@ -67,7 +67,7 @@ def test_a_worker_reads_it_from_its_file(tmp_path: Path) -> None:
         (["b", "B"], "w.toml: agents.coder.instead: b is twice in the list of coder. Fix: take one out"),
         (
             [f"b{number}" for number in range(17)],
-            "w.toml: agents.coder.instead: the list of coder is too long. Fix: name at most 16 types.",
+            "w.toml: agents.coder.instead: the list of coder is too long. Fix: name",
         ),
         (["no type"], "w.toml: agents.coder.instead.0:"),
     ],
@@ -77,7 +77,7 @@ def test_a_wrong_list_of_other_types_is_told_with_file_key_and_fix(others: list[
         handler({**GENERIC, "instead": others})
     assert str(found.value).startswith(said)
     handlers = {"coder": {"command": ["x"], "instead": others}}
-    with pytest.raises(BadFile, match="handlers.coder.instead"):
+    with pytest.raises(BadFile, match=r"handlers\.coder\.instead"):
         check(WorkerConfig, {"handlers": handlers}, "w.toml")
 
 

@@ -44,7 +44,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "FILES_OVERLAP": ("changed files that another task changed, too", {}),
     "FROZEN": ("stands still, since {writer} has not beaten for as long as its lease", {}),
     "HELD": (
-        "taken back from the workers: a gate has closed or opened, or more urgent work has come",
+        "taken back from the workers: a gate has changed, or more urgent work has come",
         {"for": ": task "},
     ),
     "IGNORED": ("a request about it was ignored", {"why": ": "}),
