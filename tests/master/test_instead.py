@@ -221,6 +221,19 @@ def test_a_task_that_may_not_go_keeps_no_other_from_it_and_nothing_goes_before_t
     assert made.state("own") == "waiting"
 
 
+def test_a_task_that_waits_for_a_lock_keeps_no_younger_one_from_going() -> None:
+    made = cluster(SETTINGS.replace("max = 1", "max = 4"), instead={"coder": ("coder-b",)})
+    submit(made, "first", type="coder-b", locks={"write": ["src/"]})
+    close(made)
+    submit(made, "behind", locks={"write": ["src/a"]})
+    submit(made, "free", locks={"write": ["docs/"]})
+    submit(made, "plain")
+    assert runs_as(made) == {"first": "coder-b", "free": "coder-b", "plain": "coder-b"}
+    made.finish("first")
+    made.settle()
+    assert runs_as(made)["behind"] == "coder-b"
+
+
 def test_the_limits_of_the_other_type_hold_for_both_and_the_older_task_goes_first() -> None:
     made = cluster(instead={"coder": ("coder-b",)})
     close(made)

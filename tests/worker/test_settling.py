@@ -81,6 +81,7 @@ def test_a_result_has_every_field() -> None:
         "cost_usd": None,
         "log": "a.1.w1.log",
         "type": "mail",
+        "instead_of": None,
         "batch": "night",
         "budgets": [],
         "budget": {},
