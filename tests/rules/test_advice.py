@@ -100,6 +100,9 @@ def using_llm(resource: str, units: int, used: int, *, each: int = 1) -> TypeFac
     return TypeFacts(uses={"type:review": 1, resource: each}, stock=Stock({resource: there}, {resource: used}))
 
 
+SPENT = replace(using_llm("quota:llm", 1, 0), closed={"llm": Closed(NOW + 9, quota=True)})
+
+
 def kept_of_llm(task: str) -> TypeFacts:
     facts = using_llm("limit:llm", 1, 0)
     return replace(facts, stock=replace(facts.stock, kept={"limit:llm": KeptUnits(1, task)}))
@@ -355,6 +358,30 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         replace(WAITING, type=replace(using_llm("quota:llm", 1, 0), closed={"llm": Closed(None, quota=False)})),
         "quota",
         "`spool limits open llm`",
+    ),
+    (
+        "a quota, and another type that is open",
+        replace(WAITING, type=SPENT, others=(("review-b", TypeFacts()),)),
+        "instead",
+        "nothing: it goes within moments",
+    ),
+    (
+        "a quota, and another type that is paused",
+        replace(WAITING, type=SPENT, others=(("review-b", TypeFacts(paused={"review-b": None})),)),
+        "instead",
+        "`spool resume review-b`",
+    ),
+    (
+        "ready as another type",
+        replace(READY, lane=Lane("review-b", instead_of="review"), home=SPENT),
+        "instead",
+        "once no limit of review is closed, it goes back, unless a worker has it by then",
+    ),
+    (
+        "running as another type",
+        replace(CLAIMED, claim=Claim("w-1", kind="review-b")),
+        "instead",
+        "a later attempt uses its own type again, once no limit of that is closed",
     ),
     (
         "a quota on trial",
