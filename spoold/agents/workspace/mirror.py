@@ -85,6 +85,7 @@ class Mirror:
                 git("init", "--quiet", "--bare", "--template=")
                 _write(mark, surviving.this_start())
             _write(os.path.join(self.directory, "config"), _SETTINGS)
+            self._take_away_what_is_no_file()
             self._sweep()
             self._look_over(git, mark)
             yield git
@@ -160,6 +161,16 @@ class Mirror:
             git("init", "--quiet", "--bare", "--template=")  # brings HEAD again, and touches nothing that is there
             surviving.forget_and_fetch(git, self.repo, HEADS)
         _write(mark, surviving.this_start())
+
+    def _take_away_what_is_no_file(self) -> None:
+        """Remove pipes, links and devices. An agent in a worktree can make them; and git, which reads the HEAD of
+        every worktree before it fetches, waits at a pipe."""
+        for folder in walk(self.directory):
+            with os.scandir(folder.fd) as found:
+                odd = [one.name for one in found if not one.is_file(follow_symlinks=False)]
+            for name in set(odd) - set(folder.folders):
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder.fd)
 
     def _sweep(self) -> None:
         """Remove lock files that a killed command left; nobody else can have made them, but agents in worktrees."""

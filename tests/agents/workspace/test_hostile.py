@@ -83,6 +83,19 @@ def test_no_setting_and_no_hook_of_a_workspace_runs(remote: Remote, tmp_path: Pa
     assert remote.read(saved.ref, "b.txt") == "two\n"
 
 
+@pytest.mark.parametrize("where", ["HEAD", "refs/heads/pipe", "objects/pack/pack-0.idx", "worktrees/other/HEAD"])
+def test_a_pipe_that_an_agent_in_a_worktree_left_holds_up_nobody(remote: Remote, tmp_path: Path, where: str) -> None:
+    with workspace(remote, tmp_path / "host", kind="worktree") as made:
+        tree = Path(made.open())
+        mirror, worktree = (Path(git("rev-parse", f"--git-{name}", cwd=tree)) for name in ("common-dir", "dir"))
+        path = worktree / where if where == "HEAD" else mirror / where
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        with workspace(remote, tmp_path / "host", "next", kind="worktree") as following:
+            assert os.listdir(following.open())
+
+
 def test_settings_that_an_agent_in_a_worktree_gave_the_mirror_do_not_last(remote: Remote, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     with workspace(remote, tmp_path / "host", kind="worktree") as made:
