@@ -37,6 +37,8 @@ def command(
     line += ["--proc", "/proc"]
     for path in ground.kernel:
         line += ["--ro-bind", path, path]
+    for path in ground.hidden:
+        line += ["--ro-bind", "/dev/null", path]
     size = scene.memory_mb << 20 or ground.memory >> 2
     room = ["--size", str(size)] if ground.sized and size else []
     line += ["--dev", "/dev", *room, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *room, "--tmpfs", "/tmp"]

@@ -26,14 +26,16 @@ _ETC = (
     *("pki/tls/certs", "protocols", "services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf"),
 )
 _LOOK_UP = ("resolv.conf",)
+# What the kernel says of others in there is nobody's business.
 # For a worker of root these are root's own files, and need no other right to be written.
+_HIDDEN = ("/proc/keys", "/proc/key-users", "/proc/kcore", "/proc/timer_list", "/proc/sched_debug")
 _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What is there. shown: place → file or directory of this machine; links: place → target; kernel: what of /proc
-    may only be read; tool: where the program that makes the sandbox is, '' for nowhere; python: an interpreter that
+    may only be read, and hidden: what may not; tool: where the program that makes the sandbox is, '' for nowhere; python: an interpreter that
     starts `calls` outside, and in the sandbox `inside`, which needs `inside_needs`;
     sized: whether the tool can give a file system in memory a size; memory: of the machine, in bytes.
     """
@@ -41,6 +43,7 @@ class Ground:
     shown: Mapping[str, str]
     links: Mapping[str, str]
     kernel: tuple[str, ...]
+    hidden: tuple[str, ...]
     tool: str
     python: str
     calls: str
@@ -76,7 +79,7 @@ def look(tool: str, *, names: bool) -> Ground:
     script, around = os.path.realpath(inside.__file__), os.path.realpath(calls.__file__)
     prefix = os.path.realpath(sys.base_prefix)
     needs = tuple(path for path in (script, prefix, python) if path != "/usr" and not path.startswith("/usr/"))
-    kernel = tuple(path for path in _KERNEL if os.path.exists(path))
+    kernel, hidden = (tuple(path for path in paths if os.path.exists(path)) for paths in (_KERNEL, _HIDDEN))
     found = shutil.which(tool) or ""
     sized, memory = bool(found) and _sized(found), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Ground(shown, links, kernel, found, python, around, script, needs, os.getuid(), sized, memory)
+    return Ground(shown, links, kernel, hidden, found, python, around, script, needs, os.getuid(), sized, memory)

@@ -316,6 +316,7 @@ def test_13_to_make_calls_that_namespaces_do_not_divide(stage: Stage) -> None:
         pytest.skip("this kernel has none of these calls, or what runs the tests refuses them")
     seen = stage.python(CALLS, stage.walls)
     assert seen.splitlines() == ["key none", "ring none", "host none", "end"]
+    assert not stage.run("cat /proc/keys /proc/key-users /proc/timer_list 2>/dev/null", stage.walls)
 
 
 ADD = """

@@ -10,7 +10,16 @@ from spoold.agents.sandbox.places import Place
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
 
 GROUND = Ground(
-    {"/usr": "/usr"}, {"/bin": "usr/bin"}, ("/proc/sys",), "/usr/bin/tool", "/p", "/c.py", "/i.py", ("/i.py",), 1000
+    {"/usr": "/usr"},
+    {"/bin": "usr/bin"},
+    ("/proc/sys",),
+    ("/proc/keys",),
+    "/usr/bin/tool",
+    "/p",
+    "/c.py",
+    "/i.py",
+    ("/i.py",),
+    1000,
 )
 SCENE = Scene("/w", "/h", calls="/calls.json")
 SHOWN = [Place("/w", "/real/w", True), Place("/w/.git/hooks", "/real/w/.git/hooks")]
@@ -47,6 +56,7 @@ def test_bubblewrap() -> None:
         "/usr/bin/tool --unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net "
         "--hostname sandbox --die-with-parent --new-session --cap-drop ALL --disable-userns --ro-bind /usr /usr "
         "--symlink usr/bin /bin --proc /proc --ro-bind /proc/sys /proc/sys "
+        "--ro-bind /dev/null /proc/keys "
         "--dev /dev --tmpfs /dev/shm --remount-ro /dev --tmpfs /tmp --bind /real/w /w "
         "--ro-bind /real/w/.git/hooks /w/.git/hooks --remount-ro / --chdir /w --setenv LD_LIBRARY_PATH /w/lib "
         "-- agent -x"
