@@ -47,6 +47,8 @@ MEMORY, BIG_FILE = 6 << 30, "64m"
 TOLD_MAX, TIPS_MAX = 20, 2000
 # History of a repository within that is larger (bytes) is named, and does not come to the remote.
 WITHIN_MAX = 256 << 20
+# A file of more bytes is large. So much of one is saved, and so much of all: what git compresses within its time.
+LARGE, FILE_MAX, FILES_MAX = 1 << 20, 4 << 30, 8 << 30
 # Git reads these itself, and waits for ever where one is a pipe.
 READ_BY_GIT = (".gitattributes", ".gitignore")
 # Below it lies what was fetched from others.
@@ -63,6 +65,7 @@ _SETTINGS = f"""[core]
 \tpackedGitWindowSize = 32m
 \tpackedGitLimit = 512m
 [pack]
+\tcompression = 1
 \tthreads = 2
 \twindowMemory = 64m
 """
@@ -160,13 +163,15 @@ class Saver:
         self._within = dict[str, Commits]()
         self._git = _scratch(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
+        self._large = frozenset[str]()
 
     def save(self, pack: str) -> Made:
         """Save it all, into a pack of this name. Errors: GitFailed."""
         said, made = self._said, self._made
-        made.blocking, paths = _looked_over(said.tree)
+        made.blocking, paths, large = _looked_over(said.tree)
         if made.blocking:
             return made
+        self._leave_out(large)
         found = Commits(said.own, said.shared, said.borrows)
         if not (said.owns and found.trusted()):
             found = Commits("", "")
@@ -183,6 +188,7 @@ class Saver:
         for path, one in self._within.items():
             self._beside(path, one)
         self._elsewhere(found)
+        self._log_of_head(found)
         if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
             self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
         self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
@@ -194,12 +200,31 @@ class Saver:
         made.left_out = _told([*made.left_out, *(self._sifter.told() if self._sifter is not None else ())])
         return made
 
+    def _leave_out(self, large: Mapping[str, int]) -> None:
+        """Note the files of these, with their sizes, which are too large to be saved; ignored ones do not count."""
+        git = self._git.with_tree(self._said.tree, os.path.join(self._git.directory, "index-none"))
+        ignored = git.ask("check-ignore", "-z", "--stdin", given="\0".join(large)).names if large else []
+        total, out = 0, set[str]()
+        for path, size in sorted(large.items(), key=lambda one: (one[1], one[0])):
+            if path in ignored:
+                continue
+            why = f"and {FILE_MAX >> 20:,} MiB of a file are saved" if size > FILE_MAX else ""
+            if not why and total + size > FILES_MAX:
+                why = f"and {FILES_MAX >> 20:,} MiB of all large files, smaller ones first"
+            if why:
+                out.add(path)
+                self._made.left_out.append(f"{path}: it has {size >> 20:,} MiB, {why}")
+            else:
+                total += size
+        self._large = frozenset(out)
+
     def _sift(self, repositories: Sequence[Commits]) -> None:
         """Look at all commits that may be saved, so that each can be taken as git takes it. Errors: GitFailed."""
         said = self._said
         self._sifter = Sifter(self._git, [*said.known, *said.elsewhere], [said.start, said.base], said.author)
         own, *within = repositories
         others = list(self._own_tips(own).values())
+        others += own.visited() if own.shared else ()
         others += [name for one in within if one.shared for name in one.references().values()]
         heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
@@ -238,12 +263,13 @@ class Saver:
         links = {*links_of(git("ls-files", "--stage", "-z").names), *_announced(git)}
         inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
-        self._made.left_out += [f"{above}: {line}" if above else line for line in add_all(git, inner)]
+        large = sorted(path[len(above) :] for path in self._large if path.startswith(above))
+        self._made.left_out += [f"{above}: {line}" if above else line for line in add_all(git, [*inner, *large])]
         for path in inner:
             if path in links:
                 self._link(git, path, self._within[above + path])
             else:
-                self._add_below(git, path)
+                self._add_below(git, path, large)
         tree = git("write-tree").out.strip()
         return tree if self._sifter is None else self._sifter.tree(tree, above)
 
@@ -253,8 +279,8 @@ class Saver:
         if head and commit_of(self._git, [head]):
             git("update-index", "-z", "--index-info", given=f"160000 {head}\t{path}\0")
 
-    def _add_below(self, git: Git, path: str) -> None:
-        """Add the files of a repository within as files. Errors: GitFailed."""
+    def _add_below(self, git: Git, path: str, but: Collection[str]) -> None:
+        """Add the files of a repository within as files, but for these. Errors: GitFailed."""
         index = os.path.join(git.directory, "index-within")
         with suppress(FileNotFoundError):
             os.unlink(index)
@@ -263,7 +289,7 @@ class Saver:
         names = {f"{path}/{name}" for name in listed if not name.endswith("/")}
         names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
         known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
-        names -= set(known.names)
+        names -= {*known.names, *but}
         self._made.left_out += add_these(git, names)
 
     def _open_within(self, paths: Sequence[str]) -> None:
@@ -355,6 +381,22 @@ class Saver:
                 self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit, _amiss(name)))
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
+
+    def _log_of_head(self, found: Commits) -> None:
+        """Note commits that were checked out and that no reference has, as after a reset, or on no branch. Nobody has
+        to merge them. Those that git has removed since are gone. Errors: GitFailed."""
+        git, seen = self._git, {self._clean(one) for one in found.visited() if found.shared} - {None, ""}
+        rows = git.ask(
+            "cat-file", "--batch-check=%(objecttype) %(objectname)", given="".join(f"{one}\n" for one in seen)
+        )
+        there = [kind_and_name[7:] for kind_and_name in rows.lines if kind_and_name.startswith("commit ")]
+        beside = [tip.commit for tip in self._tips]
+        lines = _range(there, [*self._said.known, self._said.start, self._made.commit, *beside])
+        done = git.ask("rev-list", "--parents", "--stdin", given=lines)
+        parents = {one for row in done.lines for one in row.split()[1:]}
+        for row in done.lines if not done.code else ():
+            if (one := row.split()[0]) in seen and one not in parents and len(self._tips) < TIPS_MAX:
+                self._tips.append(_Tip("a commit that only the log of HEAD has", one, amiss=False))
 
     def _peeled(self, tips: Mapping[str, str], path: str, was: Collection[str] | None = None) -> dict[str, str]:
         """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left
@@ -448,17 +490,28 @@ def _contents(data: bytes) -> Iterator[bytes]:
         at = end + size + 2
 
 
-def _looked_over(tree: str) -> tuple[list[str], list[str]]:
-    """Return where git would wait for ever, and the folders below that are repositories."""
-    blocking, found = [], []
+def _looked_over(tree: str) -> tuple[list[str], list[str], dict[str, int]]:
+    """Return where git would wait for ever, the folders below that are repositories, and the sizes of large files."""
+    blocking, found, large = list[str](), list[str](), dict[str, int]()
     for folder in walk(tree):
+        above = f"{folder.path}/" if folder.path else ""
         odd = [name for name in READ_BY_GIT if name in folder.files and not _is_plain(name, folder.fd)]
-        blocking += [f"{folder.path}/{name}".lstrip("/") for name in odd]
+        blocking += [f"{above}{name}" for name in odd]
+        large |= {f"{above}{name}": size for name in folder.files if (size := _size(name, folder.fd)) > LARGE}
         if folder.path and ".git" in (*folder.folders, *folder.files):
             found.append(folder.path)
         if ".git" in folder.folders:
             folder.folders.remove(".git")
-    return blocking, found
+    return blocking, found, large
+
+
+def _size(name: str, above: int) -> int:
+    """Return the size of a file, in bytes; 0 of what is none."""
+    try:
+        found = os.stat(name, dir_fd=above, follow_symlinks=False)
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _is_plain(name: str, above: int) -> bool:

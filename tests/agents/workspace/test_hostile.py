@@ -381,6 +381,52 @@ def test_other_branches_of_a_worktree_are_beside_the_work_where_they_are_the_age
         assert remote.files(saved.ref) == ["a.txt", "b.txt"]
 
 
+@pytest.mark.parametrize("how", ["reset", "detached", "amended"])
+def test_a_commit_that_only_the_log_of_head_has_is_beside_the_work(remote: Remote, tmp_path: Path, how: str) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = made.open()
+        if how == "detached":
+            git("checkout", "-q", "--detach", cwd=tree)
+        write(tree, {"gone.txt": "gone\n"})
+        git("add", "gone.txt", cwd=tree)
+        git("commit", "-qm", "gone", cwd=tree)
+        gone = git("rev-parse", "HEAD", cwd=tree)
+        back = {"reset": ("reset", "-q", "--hard", "HEAD~1"), "detached": ("checkout", "-q", "-")}
+        git(*back.get(how, ("commit", "-q", "--amend", "-m", "amended")), cwd=tree)
+        os.unlink(Path(tree) / ".git/ORIG_HEAD") if how == "reset" else None
+        saved = made.save("worked")
+    assert saved.beside == (f"a commit that only the log of HEAD has: {gone[:12]}, below refs/spool/edit/1.more",)
+    assert (saved.amiss, saved.left_out) == ((), ())
+    assert remote.read(gone, "gone.txt") == "gone\n"
+
+
+def test_files_that_are_too_large_are_named_and_cost_nothing_else(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"small.txt": "small\n", ".gitignore": "ignored\n", "within/a.txt": "a\n"})
+        git("init", "-q", cwd=tree / "within")
+        for name, size in (("ignored", 1 << 42), ("huge", 1 << 40), ("within/huge", 1 << 40)):
+            (tree / name).touch()
+            os.truncate(tree / name, size)
+        saved = made.save("worked")
+    assert saved.left_out == tuple(
+        f"{path}: it has 1,048,576 MiB, and 4,096 MiB of a file are saved" for path in ("huge", "within/huge")
+    )
+    assert set(remote.files(saved.ref)) >= {"small.txt", "within/a.txt"}
+    monkeypatch.setattr(committing, "caged", beside)
+    monkeypatch.setattr(saving, "FILES_MAX", 5 << 20)
+    with workspace(remote, tmp_path / "host", "next") as made:
+        tree = Path(made.open())
+        for name, size in (("a.bin", 2 << 20), ("b.bin", 4 << 20), ("c.bin", 3 << 20)):
+            (tree / name).touch()
+            os.truncate(tree / name, size)
+        saved = made.save("worked")
+    assert saved.left_out == ("b.bin: it has 4 MiB, and 5 MiB of all large files, smaller ones first",)
+    assert set(remote.files(saved.ref)) >= {"a.bin", "c.bin"}
+
+
 def test_work_that_is_only_beside_is_pushed_without_any_other(remote: Remote, tmp_path: Path) -> None:
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
