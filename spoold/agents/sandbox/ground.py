@@ -35,8 +35,8 @@ _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/
 @dataclass(frozen=True, slots=True)
 class Ground:
     """What is there. shown: place → file or directory of this machine; links: place → target; kernel: what of /proc
-    may only be read, and hidden: what may not; tool: where the program that makes the sandbox is, '' for nowhere; python: an interpreter that
-    starts `calls` outside, and in the sandbox `inside`, which needs `inside_needs`;
+    may only be read, and hidden: what may not; tool: where the program that makes the sandbox is, '' for nowhere;
+    python: an interpreter that starts `calls` outside, and in the sandbox `inside`, which needs `inside_needs`;
     sized: whether the tool can give a file system in memory a size; memory: of the machine, in bytes.
     """
 

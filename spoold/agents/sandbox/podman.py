@@ -55,6 +55,7 @@ def command(
     tmp = "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777" + (f",size={size}" if size else "")
     line += ["--read-only", tmp, "--cap-drop=all"]
     line += ["--security-opt=no-new-privileges", f"--security-opt=seccomp={scene.calls}", "--http-proxy=false"]
+    line += [f"--security-opt=mask={':'.join(ground.hidden)}"] if ground.hidden else []
     line += [
         "--ipc=private",
         "--pid=private",
