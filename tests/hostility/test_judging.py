@@ -114,8 +114,12 @@ def test_a_merge_that_says_what_did_not_land() -> None:
         {"output": None},
     ]
     assert judging.tested_of(merges) == {"m"}
-    assert not list(judging.judge_merges(merges, {"m"}))
-    assert list(judging.judge_merges(merges, {"w"}))
+    assert not list(judging.judge_merges(merges, {"m"}, {"w", "m"}.__contains__))
+    assert list(judging.judge_merges(merges, {"w"}, {"w", "m"}.__contains__))
+    assert list(judging.judge_merges(merges, {"m"}, {"m"}.__contains__))
+    before: list[dict[str, Any]] = [{"output": {"landed": [{"task": "x", "commit": "w", "merge": None}]}}]
+    assert not list(judging.judge_merges(before, {"m"}, {"w", "m"}.__contains__)), "a killed merger had pushed it"
+    assert list(judging.judge_merges(before, {"m"}, {"m"}.__contains__))
 
 
 def test_words_of_canaries_are_a_breach_wherever_they_are() -> None:

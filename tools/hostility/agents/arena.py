@@ -407,7 +407,7 @@ class Match:
             tested |= known  # whoever was killed after its push can tell nobody
         goes_on = {(one.before, one.after): self.remote.goes_on(one) for one in self.remote.landings()}
         yield from judging.judge_main(landings, tested, lambda old, new: goes_on[old, new], self.remote.fails)
-        yield from judging.judge_merges(merges, known)
+        yield from judging.judge_merges(merges, known, self.remote.has_in_main)
 
     def _why(self, *tasks: str) -> str:
         """Return the end of what the last failed attempt of these tasks printed."""

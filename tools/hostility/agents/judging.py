@@ -168,14 +168,19 @@ def judge_main(
             yield f"4: {after[:12]} is on main, and fails the tests"
 
 
-def judge_merges(results: Iterable[Mapping[str, Any]], updates: set[str]) -> Iterator[str]:
-    """Judge what merges say of what landed. updates: every commit that main was set to."""
+def judge_merges(
+    results: Iterable[Mapping[str, Any]], updates: set[str], holds: Callable[[str], bool]
+) -> Iterator[str]:
+    """Judge what merges say of what landed. updates: every commit that main was set to; holds: whether main has a
+    commit. Of what was in main before, as by a merger that was killed after its push, no merge is named."""
     for result in results:
         output = result.get("output")
         for one in (output.get("landed") or ()) if isinstance(output, Mapping) else ():
-            where = one.get("merge") or one.get("commit") if isinstance(one, Mapping) else None
-            if where not in updates:
-                yield f"4: a merge says that {one} landed, and main was never at {where}"
+            merge, commit = (one.get("merge"), str(one.get("commit"))) if isinstance(one, Mapping) else ("", "")
+            if merge is not None and merge not in updates:
+                yield f"4: a merge says that {one} landed, and main was never at {merge}"
+            if not holds(commit):
+                yield f"4: a merge says that {one} landed, and main does not hold {commit}"
 
 
 def tested_of(results: Iterable[Mapping[str, Any]]) -> set[str]:

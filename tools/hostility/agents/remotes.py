@@ -143,7 +143,14 @@ class Remote:
 
     def goes_on(self, landing: Landing) -> bool:
         """Return whether nothing was lost by an update."""
-        names = ("merge-base", "--is-ancestor", landing.before, landing.after)
+        return self._is_ancestor(landing.before, landing.after)
+
+    def has_in_main(self, commit: str) -> bool:
+        """Return whether main holds a commit."""
+        return self._is_ancestor(commit, "refs/heads/main")
+
+    def _is_ancestor(self, before: str, after: str) -> bool:
+        names = ("merge-base", "--is-ancestor", before, after)
         return subprocess.run(["git", *names], cwd=self.path, capture_output=True, check=False).returncode == 0
 
     def fails(self, commit: str) -> bool:
