@@ -1,8 +1,9 @@
 """What the scripted model makes of a prompt: a plan, an edit, or a conflict resolved.
 
 The work: features f01 to fNN, each a file of its own. The first and the last one also write into the last line of
-CHANGES.md, so that they conflict. Law: pure, and nothing is said but what the prompt asks for: ids, agents,
-repository and merge are those that stand in it.
+CHANGES.md, so that they conflict. Where a prompt says so, an edit copies a file of a submodule, or makes a
+large file. Law: pure, and nothing is said but what the prompt asks for: ids, agents, repository and merge are those
+that stand in it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ GROUPS = 3
 SLOW, SPENT = 2, 3
 LEAST = 4
 CHANGES = "CHANGES.md"
+WORD, LARGE = "lib/word.txt", "large"  # the file of a submodule, and the folder of large files
 SUITE = "python3 -B -m unittest -q"
 _PREFIX = re.compile(r'begins with "(\S+)-"')
 _COUNT = re.compile(r"Add (\d+) features")
@@ -25,6 +27,8 @@ _AGENTS = re.compile(r"Use one of: (.+)\.")
 _EDIT = re.compile(r"Edit f(\d+): ")
 _MERGE = re.compile(r"Run: git merge ([0-9a-f]{40})")
 _TELLS = f"Say so in the last line of {CHANGES}."
+_COPIES = f"Copy {WORD} beside it."
+_LARGE = f"Make a file of 300,000 bytes in {LARGE}/, too."
 _MARKS = r"/^<<<<<<< /d; /^=======$/d; /^>>>>>>> /d"
 
 
@@ -59,8 +63,17 @@ def think(prompt: str) -> Thought | None:
         return Thought("\n".join(json.dumps(task) for task in plan(int(found[1]), prompt)))
     if edits := _EDIT.findall(prompt):
         # The last one: some agents begin with the files and the last commits of the repository.
-        return _edit(int(edits[-1]), tells=_TELLS in prompt)
+        return _edit(int(edits[-1]), prompt)
     return None
+
+
+def asked_for(number: int, *, tells: bool = False, copies: bool = False, large: bool = False) -> str:
+    """Return the prompt of an edit. tells: it also writes into the shared line; copies: the file of the submodule;
+    large: it makes a large file, too."""
+    more = ((tells, _TELLS), (copies, _COPIES), (large, _LARGE))
+    name = feature(number)
+    what = f"Edit {name}: make features/{name}.py, with a function value() that returns {number}."
+    return " ".join([what, *(words for asked, words in more if asked)])
 
 
 def plan(count: int, prompt: str) -> Iterator[dict[str, Any]]:
@@ -73,15 +86,14 @@ def plan(count: int, prompt: str) -> Iterator[dict[str, Any]]:
         group = range(first, min(first + size, count + 1))
         ids = [f"{start}-{feature(number)}" for number in group]
         for number, task_id in zip(group, ids, strict=True):
-            tells = f" {_TELLS}" if number in (1, count) else ""
+            tells = number in (1, count)
             # What tells of itself in the same line as another one begins early, so that it does not see the other.
             early = {"priority": "high"} if tells else {}
             name = feature(number)
-            what = f"make features/{name}.py, with a function value() that returns {number}."
             yield {
                 "id": task_id,
                 "agent": agent,
-                "prompt": f"Edit {name}: {what}{tells}",
+                "prompt": asked_for(number, tells=tells),
                 "must_change": True,
                 "accept": [SUITE, f"python3 -B -c 'from features.{name} import value; assert value() == {number}'"],
                 **early,
@@ -101,9 +113,13 @@ def _merge(prompt: str) -> dict[str, Any] | None:
     return None
 
 
-def _edit(number: int, *, tells: bool) -> Thought:
+def _edit(number: int, prompt: str) -> Thought:
     name = feature(number)
     line = f"printf 'def value():\\n    return {number}\\n' > features/{name}.py"
-    if tells:
+    if _TELLS in prompt:
         line += f" && sed -i '$s/.*/- {name} is there/' {CHANGES}"
+    if _COPIES in prompt:
+        line += f" && cp {WORD} features/{name}.txt"
+    if _LARGE in prompt:
+        line += f" && yes {name} | head -c 300000 > {LARGE}/{name}.bin"
     return Thought(f"features/{name}.py is there.", line, name)

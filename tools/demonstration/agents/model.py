@@ -41,7 +41,7 @@ class Model(FakeModel):
     def answer(self, dialect: Dialect, body: dict[str, Any]) -> Reply:
         """Return what the model says to a request."""
         tools = dialect.tools(body)
-        thought = think("\n".join(_texts(body)))
+        thought = think("\n".join(texts(body)))
         if not tools or thought is None:
             return Reply(text="A title")
         with self._lock:
@@ -69,14 +69,14 @@ class Model(FakeModel):
         return max(left, 0)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
     """Yield every text of a request but its tools."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for one in value:
-            yield from _texts(one)
+            yield from texts(one)
     elif isinstance(value, dict):
         for name, one in value.items():
             if name not in ("tools", "model"):
-                yield from _texts(one)
+                yield from texts(one)

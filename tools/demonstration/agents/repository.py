@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools.demonstration.agents.mind import CHANGES, SUITE
@@ -50,18 +51,26 @@ NAMED = {
 
 
 class Repository:
-    """A bare repository with a main branch of one commit."""
+    """A bare repository with a main branch of one commit. lib: the repository that it has as a submodule."""
 
-    def __init__(self, scratch: Path) -> None:
-        self.path = scratch / "app.git"
-        self._clone = scratch / "app"
+    def __init__(
+        self, scratch: Path, name: str = "app", files: Mapping[str, str] = FILES, lib: Repository | None = None
+    ) -> None:
+        self.name = name
+        self.path = scratch / f"{name}.git"
+        self._clone = scratch / name
         _git("init", "-q", "--bare", "-b", "main", str(self.path))
         _git("clone", "-q", str(self.path), str(self._clone))
-        for name, text in FILES.items():
-            path = self._clone / name
+        for file, text in files.items():
+            path = self._clone / file
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         _git("checkout", "-q", "-B", "main", cwd=self._clone)
+        if lib is not None:
+            allowed = ("-c", "protocol.file.allow=always")
+            _git(*allowed, "submodule", "--quiet", "add", str(lib.path), lib.name, cwd=self._clone)
+            key = f"submodule.{lib.name}.url"
+            _git("config", "--file", ".gitmodules", key, f"../{lib.path.name}", cwd=self._clone)
         _git("add", "-A", cwd=self._clone)
         _git("commit", "-q", "-m", "An application without features", cwd=self._clone)
         _git("push", "-q", "origin", "main", cwd=self._clone)
@@ -83,10 +92,14 @@ class Repository:
         names = _git("ls-tree", "--name-only", commit, "features/", cwd=self.path).split()
         return sorted(Path(name).stem for name in names if Path(name).stem != "__init__")
 
+    def shown(self, path: str) -> str:
+        """A file of main, '' where it has none."""
+        there = _git("ls-tree", "--name-only", "main", path, cwd=self.path).strip()
+        return _git("show", f"main:{path}", cwd=self.path) if there else ""
+
     def changes(self) -> list[str]:
         """The lines of CHANGES.md on main that tell of a feature."""
-        lines = _git("show", f"main:{CHANGES}", cwd=self.path).splitlines()
-        return [line for line in lines if line.startswith("- f")]
+        return [line for line in self.shown(CHANGES).splitlines() if line.startswith("- f")]
 
     def made_by(self, name: str) -> list[str]:
         """The commits of main that made the file of a feature."""

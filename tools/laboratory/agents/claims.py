@@ -5,6 +5,8 @@ Law: as of the demonstration. What the spool says is held against the repository
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import subprocess
 import sys
 from collections import Counter
@@ -13,35 +15,51 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spoold import Spool
-from spoold.protocol.amount import amount, some
+from spoold.protocol.amount import amount, figure, some
 from spoold.protocol.result import Result
-from tools.demonstration.agents.mind import feature
-from tools.demonstration.agents.model import Model
+from tools.demonstration.agents.mind import LARGE, WORD, feature
 from tools.demonstration.agents.repository import Repository
 from tools.demonstration.cluster import laptop_of
 from tools.demonstration.ledger import Attempt, read_attempts
 from tools.demonstration.proof import UNDER_WAY, Claim, ended
+from tools.laboratory.agents.fleet import APP, LINKED
+from tools.laboratory.agents.provider import TOKENS, Provider
+
+_AGAIN = "The push is tried again in"
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All that was seen. scratch: holds a copy of the share; killed: the laptops, with what they ran."""
+    """All that was seen. scratch: holds a copy of the share; killed: the laptops, with what they ran; away: for each
+    time that the git server was away, the edits whose push was due; other: the command line that had to take the
+    tasks of the closed account.
+    """
 
     scratch: Path
     tasks: Sequence[Mapping[str, object]]
     killed: Sequence[tuple[str, list[str]]]
-    repository: Repository
-    model: Model
+    away: Sequence[Sequence[str]]
+    repositories: Mapping[str, Repository]
+    model: Provider
+    other: str
 
     @property
     def root(self) -> Path:
         """The copy of the spool."""
         return self.scratch / "share" / "spool"
 
+    @property
+    def spared(self) -> dict[str, str]:
+        """The edits that no laptop ran when it lost its power, by task: the name that the model has for each."""
+        hit = {task for _, running in self.killed for task in running}
+        names = {str(task["id"]): feature(number) for number, task in enumerate(self.tasks, 1)}
+        return {task: name for task, name in names.items() if task not in hit}
+
 
 def prove(story: Story, spool: Spool) -> Iterator[Claim]:
     """All claims about a spool in which everything has ended and nobody works any more."""
-    story.repository.take(story.scratch / "share" / "app.git")
+    for repository in story.repositories.values():
+        repository.take(story.scratch / "share" / repository.path.name)
     completed, failed = ended(story.root, "completed"), ended(story.root, "failed")
     times = Counter(name.rsplit(".", 2)[0] for name in [*completed, *failed])
     results = spool.wait(list(times), timeout=0)
@@ -49,7 +67,11 @@ def prove(story: Story, spool: Spool) -> Iterator[Claim]:
     yield from _tasks(story, times, failed)
     yield from _clis(story, attempts)
     yield from _main(story, results)
+    yield from _beside(story)
     yield from _killed(story, attempts)
+    yield from _away(story, attempts)
+    yield from _quota(story, results, attempts)
+    yield from _paid(story, results)
     fsck = subprocess.run(
         [sys.executable, "-P", "-m", "spoold", "--spool", str(story.root), "fsck"],
         capture_output=True,
@@ -76,7 +98,7 @@ def _tasks(story: Story, times: Counter[str], failed: Sequence[str]) -> Iterator
 def _clis(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
     agent = {str(task["id"]): str(task["agent"]) for task in story.tasks}
     for cli in sorted(set(agent.values())):
-        mine = [one for one in attempts if one.type == cli or agent.get(one.task) == cli]
+        mine = [one for one in attempts if agent.get(one.task, one.type) == cli]
         outcomes = Counter(one.outcome for one in mine)
         took = sorted(one.duration_s for one in mine if one.duration_s is not None and one.outcome == "COMPLETED")
         told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
@@ -93,32 +115,50 @@ def _clis(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
 
 
 def _main(story: Story, results: Mapping[str, Result]) -> Iterator[Claim]:
-    """Main has every edit once, and was green at each of its commits."""
-    repository, count = story.repository, len(story.tasks)
-    wanted = [feature(number) for number in range(1, count + 1)]
-    line = repository.first_parents()
-    found, times = repository.features("main"), [len(repository.made_by(name)) for name in wanted]
-    yield Claim(
-        f"main has {len(found)} of {amount(count, 'feature')}: {times.count(0)} lost, "
-        f"{sum(time > 1 for time in times)} made by more than one commit",
-        found == wanted and times == [1] * count,
-    )
-    changes = sorted(repository.changes())
+    """The main branches have every edit once, and were green at each of their commits."""
+    place = {str(task["id"]): _name(task) for task in story.tasks}
+    found, wrong, commits, red = 0, list[str](), 0, list[str]()
+    for name in sorted(set(place.values())):
+        repository = story.repositories[name]
+        wanted = [feature(number) for number, task in enumerate(story.tasks, 1) if _name(task) == name]
+        there, line = repository.features("main"), repository.first_parents()
+        found += len({*there} & {*wanted})
+        wrong += [one for one in wanted if len(repository.made_by(one)) != 1] + sorted({*there} - {*wanted})
+        commits += len(line)
+        red += [f"{name} {commit[:12]}" for commit in line if not repository.is_green(commit)]
+    count = len(story.tasks)
+    yield Claim(f"{found} of {amount(count, 'edit')} are in main, each by one commit {some(wrong)}", found == count)
+    changes = sorted(story.repositories[APP].changes())
     yield Claim(
         f"{len(changes)} of 2 lines in one place are there: {changes}",
         changes == [f"- {feature(number)} is there" for number in (1, count)],
     )
-    accepted = {task: _commit(results.get(str(task))) for task in (task["id"] for task in story.tasks)}
-    missing = sorted(str(task) for task, commit in accepted.items() if not commit or not repository.has(commit))
+    missing = sorted(
+        task for task, name in place.items() if not story.repositories[name].has(_commit(results.get(task)))
+    )
     yield Claim(
         f"the accepted commits of {count - len(missing)} of {amount(count, 'edit')} are in main {some(missing)}",
-        not missing,
+        not missing and not wrong,
     )
-    red = [commit[:12] for commit in line if not repository.is_green(commit)]
-    yield Claim(
-        f"the tests pass at {len(line) - len(red)} of the {amount(len(line), 'commit')} of main {some(red)}",
-        not red and len(line) > 1,
-    )
+    yield Claim(f"the tests pass at {commits - len(red)} of the {commits} commits of main {some(red)}", not red)
+
+
+def _beside(story: Story) -> Iterator[Claim]:
+    """What is in other repositories: the word of a submodule, and the content of a large file at its server."""
+    for number, task in enumerate(story.tasks, 1):
+        repository, name = story.repositories[_name(task)], feature(number)
+        if repository.name == LINKED:
+            word = story.repositories["lib"].shown(Path(WORD).name)
+            same = bool(word) and repository.shown(f"features/{name}.txt") == word
+            yield Claim(f"{task['id']} has what its submodule says: {word.strip()}", same)
+        elif repository.name == LARGE:
+            pointer = repository.shown(f"{LARGE}/{name}.bin")
+            content = (f"{name}\n".encode() * 100_000)[:300_000]
+            digest = hashlib.sha256(content).hexdigest()
+            objects = story.scratch / "share" / repository.path.name / "lfs" / "objects"
+            kept = objects / digest[:2] / digest[2:4] / digest
+            holds = f"sha256:{digest}" in pointer and kept.is_file() and kept.read_bytes() == content
+            yield Claim(f"{task['id']} has a pointer of git-lfs in main, and its server has the content", holds)
 
 
 def _killed(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
@@ -134,6 +174,101 @@ def _killed(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
     others = {laptop_of(one.worker) for one in attempts if one.outcome == "WORKER_DIED"}
     spared = sorted(others - {laptop for laptop, _ in story.killed})
     yield Claim(f"no laptop was taken for dead that was not {some(spared)}", not spared)
+
+
+def _away(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
+    """Pushes that were due while the git server was away were tried again, and no agent was started for them."""
+    for number, due in enumerate(story.away, 1):
+        tasks = [task for task, name in story.spared.items() if name in due]
+        waited = [task for task in tasks if any(_AGAIN in text for text in _logs(story.root, task))]
+        again = [task for task in tasks if story.model.finished[story.spared[task]] != 1]
+        died = len(due) - len(tasks)
+        yield Claim(
+            f"the git server was away, number {number}: of {len(due)} edits whose push was due {len(waited)} tried "
+            f"it again, {died} died with a laptop, {len(again)} started an agent again {some(again)}",
+            bool(waited) and not again,
+        )
+    later = [one for one in attempts if one.outcome == "TRY_LATER" and one.task.endswith("-merge")]
+    if story.away:
+        yield Claim(f"{amount(len(later), 'attempt')} of merges waited for it, at no charge", holds=True)
+
+
+def _quota(story: Story, results: Mapping[str, Result], attempts: Sequence[Attempt]) -> Iterator[Claim]:
+    """While the account was closed its tasks went on by another command line, and none waited for it to open."""
+    model = story.model
+    if not model.account:
+        return
+    mine = {str(task["id"]): feature(number) for number, task in enumerate(story.tasks, 1)}
+    mine = {task: name for task, name in mine.items() if story.tasks[int(name[1:]) - 1]["agent"] == model.account}
+    taken = [task for task in mine if task in results and results[task].instead_of == model.account]
+    by = {str(results[task].type) for task in taken}
+    waits = dict[str, float]()
+    for task in mine:
+        tried = [one for one in attempts if one.task == task and one.began is not None]
+        for one, after in itertools.pairwise(tried):
+            if one.outcome == "TRY_LATER" and model.refusals[mine[task]]:
+                waits.setdefault(task, (after.began or 0) - (one.began or 0) - (one.duration_s or 0))
+    late = [task for task, wait_s in waits.items() if wait_s >= model.closed_s / 2]
+    lacking = [task for task, name in mine.items() if model.refusals[name] and task not in waits]
+    longest = max(waits.values(), default=0.0)
+    yield Claim(
+        f"the account of {model.account} was closed for {model.closed_s:g} s: "
+        f"{amount(sum(model.refusals.values()), 'refusal')} of {some(sorted(waits)) or 'nobody'}, who began "
+        f"again within {longest:.0f} s; {len(taken)} of its {amount(len(mine), 'edit')} ended as "
+        f"{some(sorted(by)) or 'nobody'} {some(sorted(late + lacking))}",
+        bool(waits) and bool(taken) and by == {story.other} and not late and not lacking,
+    )
+
+
+def _paid(story: Story, results: Mapping[str, Result]) -> Iterator[Claim]:
+    """What results say of tokens and cost is what the model counted, and no conversation was finished twice."""
+    model, spared = story.model, story.spared
+    twice = [task for task, name in spared.items() if model.finished[name] != 1]
+    cut = [feature(number) for number, task in enumerate(story.tasks, 1) if task["id"] not in spared]
+    cut_more = [name for name in cut if model.finished[name] > 1]
+    yield Claim(
+        f"{len(twice)} of {amount(len(spared), 'edit')} paid twice {some(twice)}; of {len(cut)} that a power cut "
+        f"met {len(cut_more)} finished twice",
+        not twice,
+    )
+    said = {task: _spent(results[task]) for task in results}
+    rows = {task: (said[task], (model.answers[name] * TOKENS, model.cost[name])) for task, name in spared.items()}
+    helpers = [_spent(results[task]) for task in results if "-resolve-" in task]
+    rows["conflicts"] = (
+        (sum(tokens for tokens, _ in helpers), sum(cost for _, cost in helpers)),
+        (model.answers[""] * TOKENS, model.cost[""]),
+    )
+    for place, what in enumerate(("tokens", "US$")):
+        wrong = [
+            f"{task}: {one[place]:g} and {other[place]:g}"
+            for task, (one, other) in rows.items()
+            if abs(one[place] - other[place]) > 1e-6
+        ]
+        sums = [sum(row[side][place] for row in rows.values()) for side in (0, 1)]
+        figures = [figure(round(one)) if what == "tokens" else f"{one:.4f}" for one in sums]
+        yield Claim(
+            f"{figures[0]} {what} reported of the {len(spared)} edits and the conflicts, {figures[1]} counted by the "
+            f"model; {len(wrong)} differ {some(wrong)}",
+            not wrong,
+        )
+
+
+def _spent(result: Result) -> tuple[int, float]:
+    one = result.total or result
+    return round(one.tokens_used or 0), one.cost_usd or 0.0
+
+
+def _logs(root: Path, task: str) -> Iterator[str]:
+    """What attempts of a task said."""
+    for path in (root / "logs").rglob(f"{task}.*"):
+        if path.is_file():
+            yield path.read_text(errors="replace")
+
+
+def _name(task: Mapping[str, object]) -> str:
+    """Return which repository a task is in."""
+    said = task.get("workspace")
+    return Path(str(said["repo"])).stem if isinstance(said, Mapping) else APP
 
 
 def _commit(result: Result | None) -> str:

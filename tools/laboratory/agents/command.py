@@ -7,11 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tools.laboratory.agents.provider import ACCOUNTS
 from tools.laboratory.agents.trial import Trial
 from tools.laboratory.lab import Lab
 from tools.laboratory.protocols import PROTOCOLS
 
-CLIS = ("opencode", "qwen", "codex")
+CLIS = ("opencode", "qwen", "codex", "claude")
+NOBODY = "none"
 LAPTOPS, DISK_MB, BOUND_S = 3, 4096, 7200
 # A guest's kernel maps each page of a process by itself, and opencode has more of them than Linux allows by default.
 MAPPINGS = 262_144
@@ -33,6 +35,20 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="N",
         help="a laptop loses power when N merges have landed; may be repeated (default: 6)",
     )
+    made.add_argument(
+        "--away",
+        type=float,
+        default=60,
+        metavar="S",
+        help="the git server is away so long, twice (default: 60; 0: not)",
+    )
+    made.add_argument(
+        "--quota",
+        choices=(*ACCOUNTS, NOBODY),
+        default="codex",
+        help="whose account is used up for a while, so that its tasks run as another (default: codex)",
+    )
+    made.add_argument("--closed", type=float, default=240, metavar="S", help="for how long it is (default: 240)")
     made.add_argument("--memory", type=int, default=3072, metavar="MB", help="of each laptop (default: 3072)")
     made.add_argument("--within", type=float, default=3600, metavar="S", help="give up then (default: 3600)")
 
@@ -54,9 +70,13 @@ def carry_out(options: argparse.Namespace) -> bool:
     print(f"logs, and a copy of the share in the end: {scratch}", flush=True)
     lab = Lab(options.name, PROTOCOLS["nfs4.2"], LAPTOPS, "", BOUND_S, None, options.memory, DISK_MB)
     lab.up()
+    cuts = sorted(options.cut_at or [options.edits // 4])
     try:
-        cuts = sorted(options.cut_at or [options.edits // 4])
-        return Trial(lab, clis, options.edits, options.slots, cuts, options.within, scratch, _say).run()
+        trial = Trial(lab, clis, options.edits, options.slots, cuts, options.within, scratch, _say)
+        trial.account = options.quota if options.quota in clis and len(clis) > 1 else ""
+        trial.closed_s, trial.away_s = options.closed, options.away
+        trial.away_at = [options.edits // 8, options.edits // 2] if options.away else []
+        return trial.run()
     finally:
         lab.down()
 

@@ -7,53 +7,89 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import os
 import sys
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.agents.playing import MODELS
-from tools.demonstration.agents.mind import SUITE
+from tests.agents.playing import MODELS, keys
+from tools.demonstration.agents.mind import LARGE, SUITE
 from tools.laboratory.matrix.pool import Pool
-from tools.laboratory.protocols import EXPORT, SHARE
+from tools.laboratory.protocols import EXPORT, SERVER, SHARE
 
-REPOSITORY = f"{SHARE}/app.git"
 DISK = "/srv/disk"
+# The repositories: what most edits are in, one with a submodule, and one with large files.
+APP, LINKED = "app", "linked"
+NAMES = (APP, LINKED, LARGE)
 SETTINGS = """[types.merge]
 priority = "high"
+"""
+ACCOUNT = """
+[limits.{cli}-account]
+max = {units}
+
+[types.{cli}]
+uses = ["{cli}-account"]
 """
 PROFILE = """[agents.{cli}]
 cli = "{cli}"
 model = "{model}"
-env = {{OPENAI_API_KEY = "none", OPENAI_BASE_URL = "{url}/v1"{env}}}
-workspace = {{repo = "{repo}", dir = "{disk}/workspaces"}}
+env = {{{env}}}
+workspace = {{repo = "{repo}", dir = "{disk}/workspaces", submodules = "fetch"}}
+allow_repos = {allowed}
 allow_accept = true
 then = "merge"
 accept_timeout = 300
-
+{more}
 """
 MERGER = """[handlers.merge]
 command = [
-    "{python}", "-P", "-m", "spoold.agents.merge", "--test", "{suite}", "--repo", "{repo}", "--dir", "{disk}/merges",
+    "{python}", "-P", "-m", "spoold.agents.merge", "--test", "{suite}", {repos}, "--dir", "{disk}/merges",
 ]
 env = {{{env}}}
 timeout = 1800
 """
 
 
+def repository(name: str) -> str:
+    """Return the address of a repository: one with files of git-lfs as a path of the share, where git-lfs needs no
+    server of its own; all others on the git server."""
+    return f"{SHARE}/{name}.git" if name == LARGE else f"git://{SERVER}/{name}.git"
+
+
 @dataclass(slots=True)
 class Fleet(Pool):
     """clis: the command line of each agent, and the folder of its program; url: of the model; slots: agents at once
-    on each laptop."""
+    on each laptop; account: the command line that has a limit, and another one in its place; '' for none.
+    """
 
     clis: dict[str, Path] = field(default_factory=dict)
     url: str = ""
     slots: int = 4
+    account: str = ""
+    _git: int = 0
 
-    def share(self, repository: Path) -> None:
+    @property
+    def settings(self) -> str:
+        """The file of the spool."""
+        return SETTINGS + (ACCOUNT.format(cli=self.account, units=9) if self.account else "")
+
+    def share(self, path: Path) -> None:
         """Put a copy of a bare repository on the share, as a user would. Errors: Failed."""
-        self.lab.on("laptop1").run("git", "clone", "-q", "--bare", str(repository), REPOSITORY, timeout=120)
+        words = ("git", "clone", "-q", "--bare", str(path), f"{SHARE}/{path.name}")
+        self.lab.on("laptop1").run(*words, timeout=120)
+
+    def serve(self) -> None:
+        """Start the git server, on the share's own disk. Errors: Failed."""
+        words = ("git", "daemon", "--reuseaddr", "--export-all", "--enable=receive-pack", f"--base-path={EXPORT}")
+        self._git = self.lab.on("server").start(*words, EXPORT, log="/run/git.log")
+
+    def end_server(self) -> None:
+        """Kill the git server, with all connections. Errors: Failed."""
+        self.lab.on("server").run("pkill", "-KILL", "-s", str(self._git))
 
     def start(self, laptop: str, role: str) -> None:
         """Start a worker or a master there."""
@@ -83,10 +119,33 @@ class Fleet(Pool):
 
     def configuration(self) -> str:
         """The file of a worker."""
-        env = ", ".join(f'{name} = "{value}"' for name, value in self.env.items())
-        common = {"repo": REPOSITORY, "disk": DISK, "url": self.url}
+        own = _listed(self.env)
+        repos = [repository(name) for name in NAMES]
         profiles = [
-            PROFILE.format(cli=cli, model=MODELS.get(cli, "scripted"), env=f", {env}" if env else "", **common)
+            PROFILE.format(
+                cli=cli,
+                model=MODELS.get(cli, "scripted"),
+                env=_listed(keys(cli, self.url) | self.env),
+                repo=repos[0],
+                allowed=json.dumps(repos),
+                disk=DISK,
+                more=self._instead() if cli == self.account else "",
+            )
             for cli in self.clis
         ]
-        return "".join(profiles) + MERGER.format(python=sys.executable, suite=SUITE, env=env, **common)
+        named = ", ".join(f'"--repo", "{repo}"' for repo in repos)
+        merger = MERGER.format(python=sys.executable, suite=SUITE, env=own, repos=named, disk=DISK)
+        return "".join(profiles) + merger
+
+    @property
+    def other(self) -> str:
+        """The command line that takes the tasks of the one whose account is closed: the next one."""
+        names = list(self.clis)
+        return names[(names.index(self.account) + 1) % len(names)]
+
+    def _instead(self) -> str:
+        return f'limit = "{self.account}-account"\ninstead = ["{self.other}"]\n'
+
+
+def _listed(env: Mapping[str, str]) -> str:
+    return ", ".join(f'{name} = "{value}"' for name, value in env.items())

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spoold import Spool
-from tools.demonstration.agents.mind import CHANGES, SUITE, feature
-from tools.demonstration.agents.model import Model
-from tools.demonstration.agents.repository import Repository
+from tools.demonstration.agents.mind import LARGE, SUITE, WORD, asked_for, feature
+from tools.demonstration.agents.repository import FILES, Repository
 from tools.laboratory.agents.claims import Story, prove
-from tools.laboratory.agents.fleet import SETTINGS, Fleet
+from tools.laboratory.agents.fleet import APP, LINKED, Fleet, repository
+from tools.laboratory.agents.provider import Provider
 from tools.laboratory.channel import Failed
 from tools.laboratory.lab import Lab
 from tools.laboratory.matrix.ledger import Token, tokens
@@ -26,29 +26,51 @@ from tools.laboratory.network import CONTROL
 
 NAME = "spool"
 LOOK_S, LEAD_S = 3.0, 60.0
-NOTHING = "none"  # no edit of the model's script is slow, and none runs out of quota
+COPIED, LARGE_ONE, LARGE_BYTES = 2, 3, 300_000
+HOLD_S = 120.0  # for how long the last word of an agent is waited for
 
 
 def edits(count: int, clis: list[str]) -> list[dict[str, object]]:
-    """The tasks: the edits in turn by each of the command lines. The first and the last conflict."""
+    """The tasks: the edits in turn by each of the command lines. The first and the last conflict; one is in a
+    repository with a submodule, and one in a repository with files of git-lfs."""
     made = []
     for number in range(1, count + 1):
         name, tells = feature(number), number in (1, count)
-        told = f" Say so in the last line of {CHANGES}." if tells else ""
+        copies, large = number == COPIED, number == LARGE_ONE
+        accept = [SUITE, f"python3 -B -c 'from features.{name} import value; assert value() == {number}'"]
+        accept += [f"cmp {WORD} features/{name}.txt"] if copies else []
+        accept += [f'test "$(wc -c <{LARGE}/{name}.bin)" = {LARGE_BYTES}'] if large else []
         task: dict[str, object] = {
             "id": f"edit-{number:02d}",
             "agent": clis[(number - 1) % len(clis)],
-            "prompt": f"Edit {name}: make features/{name}.py, with a function value() that returns {number}.{told}",
+            "prompt": asked_for(number, tells=tells, copies=copies, large=large),
             "must_change": True,
-            "accept": [SUITE, f"python3 -B -c 'from features.{name} import value; assert value() == {number}'"],
+            "accept": accept,
         }
+        if copies or large:
+            task["workspace"] = {"repo": repository(LINKED if copies else LARGE)}
         made.append(task | ({"priority": "high"} if tells else {}))
     return made
 
 
+def repositories(scratch: Path) -> dict[str, Repository]:
+    """Make all repositories, by name."""
+    word = Repository(scratch, "lib", {"word.txt": "spool\n"})
+    tracked = {".gitattributes": f"{LARGE}/*.bin filter=lfs diff=lfs merge=lfs -text\n", f"{LARGE}/.gitkeep": ""}
+    return {
+        "lib": word,
+        APP: Repository(scratch, APP),
+        LINKED: Repository(scratch, LINKED, lib=word),
+        LARGE: Repository(scratch, LARGE, FILES | tracked),
+    }
+
+
 @dataclass
 class Trial:
-    """One run on a lab that is up. kill_at: how many merges have landed when a laptop loses its power, in order."""
+    """One run on a lab that is up. kill_at: how many merges have landed when a laptop loses its power, in order;
+    away_at: the same for the git server, which is away for away_s; account: the command line whose account is closed
+    for closed_s, '' for none.
+    """
 
     lab: Lab
     clis: dict[str, Path]
@@ -58,38 +80,46 @@ class Trial:
     within_s: float
     scratch: Path
     say: Callable[[str], None]
+    away_at: list[int] = field(default_factory=list)
+    away_s: float = 60
+    account: str = ""
+    closed_s: float = 240
     killed: list[tuple[str, list[str]]] = field(default_factory=list)
+    away: list[list[str]] = field(default_factory=list)
     _began: float = 0.0
 
     def run(self) -> bool:
         """All of it; whether all claims hold. Errors: Failed, TimeoutError, OSError."""
         self._began = time.monotonic()
-        repository = Repository(self.scratch)
+        found = repositories(self.scratch)
+        tasks = edits(self.count, list(self.clis))
+        share = sum(task["agent"] == self.account for task in tasks)
         with ExitStack() as stack:
             with self.lab.network.inside():
-                model = Model(NOTHING, NOTHING, host=f"{CONTROL}.1")
+                model = Provider(self.account, self.closed_s, min(2, share), host=f"{CONTROL}.1")
             stack.enter_context(model)
-            fleet = Fleet(self.lab, NAME, clis=self.clis, url=model.url, slots=self.slots)
-            fleet.make(SETTINGS)
-            fleet.share(repository.path)
+            fleet = Fleet(self.lab, NAME, clis=self.clis, url=model.url, slots=self.slots, account=self.account)
+            fleet.make(fleet.settings)
+            for one in found.values():
+                fleet.share(one.path)
+            fleet.serve()
             fleet.start_all()
-            tasks = edits(self.count, list(self.clis))
             fleet.submit("".join(f"{json.dumps(task)}\n" for task in tasks))
             self._tell(f"{len(tasks)} edits submitted; {self.slots} agents at once on each laptop")
             try:
-                self._watch(fleet)
+                self._watch(fleet, model)
                 left = fleet.spool("laptop2", "status", check=False).out
                 fleet.stop_all()
             finally:
                 self._keep_logs(fleet)
                 fleet.fetch(self.scratch / "share")
         self._tell(f"everything has ended\n{left}")
-        story = Story(self.scratch, tasks, self.killed, repository, model)
-        return self._conclude(story)
+        other = fleet.other if self.account else ""
+        return self._conclude(Story(self.scratch, tasks, self.killed, self.away, found, model, other))
 
-    def _watch(self, fleet: Fleet) -> None:
-        """Wait for the end of all tasks, with a power cut whenever so many merges have landed."""
-        due, shown = list(self.kill_at), ""
+    def _watch(self, fleet: Fleet, model: Provider) -> None:
+        """Wait for the end of all tasks; a laptop or the git server goes whenever so many merges have landed."""
+        due, away, shown = list(self.kill_at), list(self.away_at), ""
         wanted = {f"edit-{number:02d}{end}" for number in range(1, self.count + 1) for end in ("", "-merge")}
         while True:
             found = tokens(fleet.on_disk("find . -name '*.json' -printf '%P\\n'").split())
@@ -102,9 +132,26 @@ class Trial:
             if due and landed >= due[0] and (victim := self._victim(fleet)):
                 due.pop(0)
                 self._cut(fleet, victim)
+            elif away and landed >= away[0]:
+                away.pop(0)
+                self._take_away(fleet, model)
             if time.monotonic() - self._began > self.within_s:
                 raise TimeoutError(f"not done within {self.within_s:g} s: {sorted(wanted - ended)}")
             time.sleep(LOOK_S)
+
+    def _take_away(self, fleet: Fleet, model: Provider) -> None:
+        """End the git server just before an agent says its last word, so that its push is due; start it later."""
+        model.hold()
+        until = time.monotonic() + HOLD_S
+        while not model.held and time.monotonic() < until:
+            time.sleep(0.2)
+        fleet.end_server()
+        model.release()
+        self.away.append(list(model.held))
+        self._tell(f"the git server is away, while pushes of {', '.join(model.held) or 'nobody'} are due")
+        time.sleep(self.away_s)
+        fleet.serve()
+        self._tell("the git server is back")
 
     def _victim(self, fleet: Fleet) -> str:
         """The laptop that runs most and was not killed yet; '' where nobody runs anything."""
