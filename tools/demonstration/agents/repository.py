@@ -48,6 +48,8 @@ NAMED = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "ada"), ("EMAIL", "ada@example.org"))
 }
+# Tests of a commit need no content of git-lfs, and the clone's remote has none.
+ENVIRONMENT = {**NAMED, "GIT_LFS_SKIP_SMUDGE": "1"}
 
 
 class Repository:
@@ -131,7 +133,7 @@ def _run(words: list[str], cwd: Path | None, within_s: float) -> subprocess.Comp
         return subprocess.run(
             words,
             cwd=cwd,
-            env={**os.environ, **NAMED},
+            env={**os.environ, **ENVIRONMENT},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

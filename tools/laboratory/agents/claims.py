@@ -227,12 +227,16 @@ def _paid(story: Story, results: Mapping[str, Result]) -> Iterator[Claim]:
     cut = [feature(number) for number, task in enumerate(story.tasks, 1) if task["id"] not in spared]
     cut_more = [name for name in cut if model.finished[name] > 1]
     yield Claim(
-        f"{len(twice)} of {amount(len(spared), 'edit')} paid twice {some(twice)}; of {len(cut)} that a power cut "
-        f"met {len(cut_more)} finished twice",
+        f"{len(twice)} of {amount(len(spared), 'edit')} paid twice, and {len(cut_more)} of {len(cut)} that a power cut "
+        f"met {some([*twice, *cut_more])}",
         not twice,
     )
     said = {task: _spent(results[task]) for task in results}
-    rows = {task: (said[task], (model.answers[name] * TOKENS, model.cost[name])) for task, name in spared.items()}
+    rows = {
+        task: (said[task], (model.answers[name] * TOKENS, model.cost[name]))
+        for task, name in spared.items()
+        if task in said
+    }
     helpers = [_spent(results[task]) for task in results if "-resolve-" in task]
     rows["conflicts"] = (
         (sum(tokens for tokens, _ in helpers), sum(cost for _, cost in helpers)),

@@ -22,7 +22,10 @@ _MAPPINGS = Path("/proc/sys/vm/max_map_count")
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the verb."""
-    made = verbs.add_parser("test-agents", help="real command lines of agents, merges, and a power cut of a laptop")
+    made = verbs.add_parser(
+        "test-agents",
+        help="real command lines of agents, merges, a power cut, a git server that is away, and a spent quota",
+    )
     made.add_argument(
         "clis", type=Path, metavar="FOLDER", help="holds CLI/node_modules/.bin/CLI, as for tests.agents.record"
     )

@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,8 +89,9 @@ class Trial:
     _began: float = 0.0
 
     def run(self) -> bool:
-        """All of it; whether all claims hold. Errors: Failed, TimeoutError, OSError."""
-        self._began = time.monotonic()
+        """All of it; whether all claims hold, also of what was done when the time was over. Errors: Failed,
+        TimeoutError, OSError."""
+        self._began, late = time.monotonic(), False
         found = repositories(self.scratch)
         tasks = edits(self.count, list(self.clis))
         share = sum(task["agent"] == self.account for task in tasks)
@@ -107,13 +108,18 @@ class Trial:
             fleet.submit("".join(f"{json.dumps(task)}\n" for task in tasks))
             self._tell(f"{len(tasks)} edits submitted; {self.slots} agents at once on each laptop")
             try:
-                self._watch(fleet, model)
+                try:
+                    self._watch(fleet, model)
+                except TimeoutError as error:
+                    self._tell(str(error))
+                    late = True
                 left = fleet.spool("laptop2", "status", check=False).out
-                fleet.stop_all()
+                with suppress(*([TimeoutError] if late else [])):
+                    fleet.stop_all()
             finally:
                 self._keep_logs(fleet)
                 fleet.fetch(self.scratch / "share")
-        self._tell(f"everything has ended\n{left}")
+        self._tell(f"{'the time is over' if late else 'everything has ended'}\n{left}")
         other = fleet.other if self.account else ""
         return self._conclude(Story(self.scratch, tasks, self.killed, self.away, found, model, other))
 
