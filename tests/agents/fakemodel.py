@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tests.agents.fakemodel_dialects import DIALECTS, Dialect, Reply
 
@@ -122,7 +122,7 @@ class FakeModel:
         host, port = self._server.server_address[:2]
         return f"http://{host!s}:{port}"
 
-    def __enter__(self) -> "FakeModel":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -71,8 +71,8 @@ def test_the_account_that_closes_has_a_limit_and_another_command_line_in_its_pla
 
 def test_one_edit_is_beside_a_submodule_and_one_has_a_large_file(tmp_path: Path) -> None:
     made = edits(6, list(command.CLIS))
-    where = [str(task["workspace"]["repo"]) for task in made if isinstance(task.get("workspace"), dict)]
-    assert where == [repository(LINKED), repository(LARGE)]
+    where = [task["workspace"] for task in made if "workspace" in task]
+    assert where == [{"repo": repository(LINKED)}, {"repo": repository(LARGE)}]
     found = repositories(tmp_path)
     for number, name, path in ((2, LINKED, "features/f02.txt"), (3, LARGE, "large/f03.bin")):
         clone = tmp_path / f"clone-{name}"

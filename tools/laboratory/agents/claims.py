@@ -227,8 +227,8 @@ def _paid(story: Story, results: Mapping[str, Result]) -> Iterator[Claim]:
     cut = [feature(number) for number, task in enumerate(story.tasks, 1) if task["id"] not in spared]
     cut_more = [name for name in cut if model.finished[name] > 1]
     yield Claim(
-        f"{len(twice)} of {amount(len(spared), 'edit')} paid twice, and {len(cut_more)} of {len(cut)} that a power cut "
-        f"met {some([*twice, *cut_more])}",
+        f"{len(twice)} of {amount(len(spared), 'edit')} paid twice, and {len(cut_more)} of {len(cut)} that a power "
+        f"cut met {some([*twice, *cut_more])}",
         not twice,
     )
     said = {task: _spent(results[task]) for task in results}
