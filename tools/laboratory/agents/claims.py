@@ -6,26 +6,28 @@ Law: as of the demonstration. What the spool says is held against the repository
 from __future__ import annotations
 
 import hashlib
-import itertools
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from spoold import Spool
 from spoold.protocol.amount import amount, figure, some
+from spoold.protocol.event import Event
 from spoold.protocol.result import Result
 from tools.demonstration.agents.mind import LARGE, WORD, feature
 from tools.demonstration.agents.repository import Repository
 from tools.demonstration.cluster import laptop_of
-from tools.demonstration.ledger import Attempt, read_attempts
+from tools.demonstration.ledger import Attempt, detail_of, read_attempts
 from tools.demonstration.proof import UNDER_WAY, Claim, ended
-from tools.laboratory.agents.fleet import APP, LINKED
+from tools.laboratory.agents.fleet import AGAIN, APP, LINKED
 from tools.laboratory.agents.provider import TOKENS, Provider
 
-_AGAIN = "The push is tried again in"
+# Within this (s) a task that met a spent quota is ready as another type.
+OFFERED_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,15 @@ def prove(story: Story, spool: Spool) -> Iterator[Claim]:
     completed, failed = ended(story.root, "completed"), ended(story.root, "failed")
     times = Counter(name.rsplit(".", 2)[0] for name in [*completed, *failed])
     results = spool.wait(list(times), timeout=0)
-    attempts = read_attempts(list(spool.iter_events()), results.values())
+    events = list(spool.iter_events())
+    attempts = read_attempts(events, results.values())
     yield from _tasks(story, times, failed)
     yield from _clis(story, attempts)
     yield from _main(story, results)
     yield from _beside(story)
     yield from _killed(story, attempts)
     yield from _away(story, attempts)
-    yield from _quota(story, results, attempts)
+    yield from _quota(story, results, events)
     yield from _paid(story, results)
     fsck = subprocess.run(
         [sys.executable, "-P", "-m", "spoold", "--spool", str(story.root), "fsck"],
@@ -180,7 +183,7 @@ def _away(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
     """Pushes that were due while the git server was away were tried again, and no agent was started for them."""
     for number, due in enumerate(story.away, 1):
         tasks = [task for task, name in story.spared.items() if name in due]
-        waited = [task for task in tasks if any(_AGAIN in text for text in _logs(story.root, task))]
+        waited = [task for task in tasks if any(AGAIN in text for text in _logs(story.root, task))]
         again = [task for task in tasks if story.model.finished[story.spared[task]] != 1]
         died = len(due) - len(tasks)
         yield Claim(
@@ -193,31 +196,47 @@ def _away(story: Story, attempts: Sequence[Attempt]) -> Iterator[Claim]:
         yield Claim(f"{amount(len(later), 'attempt')} of merges waited for it, at no charge", holds=True)
 
 
-def _quota(story: Story, results: Mapping[str, Result], attempts: Sequence[Attempt]) -> Iterator[Claim]:
-    """While the account was closed its tasks went on by another command line, and none waited for it to open."""
+def _quota(story: Story, results: Mapping[str, Result], events: Sequence[Event]) -> Iterator[Claim]:
+    """While the account was closed its tasks were offered as another type at once, and none waited for it to open."""
     model = story.model
     if not model.account:
         return
-    mine = {str(task["id"]): feature(number) for number, task in enumerate(story.tasks, 1)}
-    mine = {task: name for task, name in mine.items() if story.tasks[int(name[1:]) - 1]["agent"] == model.account}
-    taken = [task for task in mine if task in results and results[task].instead_of == model.account]
+    mine = {str(task["id"]) for task in story.tasks if task["agent"] == model.account}
+    offered, began, never = list[float](), list[float](), list[str]()
+    for task in sorted(mine):
+        own = sorted((event for event in events if event.task == task), key=lambda event: _seconds(event.at))
+        refused = next((one for one in own if _is_refused(one)), None)
+        if refused is None or (at := _seconds(refused.at)) >= model.closed_at + model.closed_s:
+            continue
+        later = [(one, _seconds(one.at) - at) for one in own if _seconds(one.at) > at]
+        offers = [after_s for one, after_s in later if one.event == "READY" and "instead_of" in detail_of(one)]
+        starts = [after_s for one, after_s in later if one.event == "STARTED"]
+        if not offers or not starts:
+            never.append(task)
+            continue
+        offered.append(offers[0])
+        began.append(starts[0])
+    taken = {task for task in mine if task in results and results[task].instead_of == model.account}
     by = {str(results[task].type) for task in taken}
-    waits = dict[str, float]()
-    for task in mine:
-        tried = [one for one in attempts if one.task == task and one.began is not None]
-        for one, after in itertools.pairwise(tried):
-            if one.outcome == "TRY_LATER" and model.refusals[mine[task]]:
-                waits.setdefault(task, (after.began or 0) - (one.began or 0) - (one.duration_s or 0))
-    late = [task for task, wait_s in waits.items() if wait_s >= model.closed_s / 2]
-    lacking = [task for task, name in mine.items() if model.refusals[name] and task not in waits]
-    longest = max(waits.values(), default=0.0)
     yield Claim(
-        f"the account of {model.account} was closed for {model.closed_s:g} s: "
-        f"{amount(sum(model.refusals.values()), 'refusal')} of {some(sorted(waits)) or 'nobody'}, who began "
-        f"again within {longest:.0f} s; {len(taken)} of its {amount(len(mine), 'edit')} ended as "
-        f"{some(sorted(by)) or 'nobody'} {some(sorted(late + lacking))}",
-        bool(waits) and bool(taken) and by == {story.other} and not late and not lacking,
+        f"the account of {model.account} was closed for {model.closed_s:g} s: {amount(len(offered), 'refused edit')} "
+        f"offered as another type within {max(offered, default=0):.1f} s, and begun, in a free slot, within "
+        f"{max(began, default=0):.0f} s; {len(taken)} of {amount(len(mine), 'edit')} ended as "
+        f"{some(sorted(by)) or 'no other'} {some(never)}",
+        bool(offered)
+        and not never
+        and by == {story.other}
+        and max(offered) < OFFERED_S
+        and max(began) < model.closed_s,
     )
+
+
+def _is_refused(event: Event) -> bool:
+    return event.event == "RETURNED" and "quota of" in str(detail_of(event).get("message", ""))
+
+
+def _seconds(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
 
 
 def _paid(story: Story, results: Mapping[str, Result]) -> Iterator[Claim]:

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ DISK = "/srv/disk"
 # The repositories: what most edits are in, one with a submodule, and one with large files.
 APP, LINKED = "app", "linked"
 NAMES = (APP, LINKED, LARGE)
+AGAIN = "The push is tried again in"  # an attempt, in its log
 SETTINGS = """[types.merge]
 priority = "high"
 """
@@ -102,6 +103,11 @@ class Fleet(Pool):
         env = {**self.env, "PATH": path, "HOME": f"{DISK}/home", "XDG_STATE_HOME": f"{DISK}/state"}
         words = (*self.command, "--spool", self.root_on(laptop), role, *options)
         self.pids[laptop, role] = guest.start(*words, log=f"/run/{role}.log", env=env)
+
+    def tries_again(self, tasks: Sequence[str]) -> bool:
+        """Whether an attempt of these tasks has said that it tries its push again. Errors: Failed."""
+        logs = " ".join(f"logs/{task}.*" for task in tasks)
+        return bool(self.on_disk(f"grep -ls '{AGAIN}' {logs} || true").strip())
 
     def power_cut(self, laptop: str) -> None:
         """Pull the plug of a laptop. What it ran stays in `pids`, so that `boot` starts it again."""

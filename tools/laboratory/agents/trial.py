@@ -146,7 +146,8 @@ class Trial:
             time.sleep(LOOK_S)
 
     def _take_away(self, fleet: Fleet, model: Provider) -> None:
-        """End the git server just before an agent says its last word, so that its push is due; start it later."""
+        """End the git server when an agent is about to say its last word, so that its push is due. Start it after
+        away_s, but not before such a push has failed."""
         model.hold()
         until = time.monotonic() + HOLD_S
         while not model.held and time.monotonic() < until:
@@ -155,7 +156,13 @@ class Trial:
         model.release()
         self.away.append(list(model.held))
         self._tell(f"the git server is away, while pushes of {', '.join(model.held) or 'nobody'} are due")
-        time.sleep(self.away_s)
+        since = time.monotonic()
+        tasks = [f"edit-{name[1:]}" for name in model.held]
+        # A push comes late on a busy machine; one that finds the server back proves nothing.
+        while (gone_s := time.monotonic() - since) < self.away_s or (
+            gone_s < self.away_s + HOLD_S and tasks and not fleet.tries_again(tasks)
+        ):
+            time.sleep(LOOK_S)
         fleet.serve()
         self._tell("the git server is back")
 
