@@ -16,7 +16,8 @@ from spoold.system.posix import PosixFileSystem
 
 # Root may read everything; without these capabilities it may read as much as any other user of the same name.
 COMMON = ("setpriv", "--bounding-set", "-sys_ptrace,-sys_admin,-perfmon") if os.getuid() == 0 else ()
-SECRET = "hunter2-is-the-word"
+# Of this process alone: another one of the tests begins with its own in its environment.
+SECRET = f"hunter2-{os.getpid()}-is-the-word"
 # All that a task may read of every process but itself, told with the process's name.
 LOOK = f"""
 for entry in /proc/[0-9]*; do
