@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from spoold.agents.sandbox.ground import Ground
 from spoold.agents.sandbox.places import Place
-from spoold.agents.sandbox.policy import Sandbox, Scene, Wrapped
-
-_LEADS = ("LD_", "GCONV_PATH", "LOCPATH", "NLSPATH", "GLIBC_TUNABLES")
+from spoold.agents.sandbox.policy import LOADER, Sandbox, Scene, Wrapped
 
 
 def command(
@@ -46,6 +44,6 @@ def command(
         line += ["--bind" if place.writable else "--ro-bind", place.source, place.at]
     line += ["--remount-ro", "/", "--chdir", scene.workspace]
     for name, value in env.items():
-        line += ["--setenv", name, value] if name.startswith(_LEADS) else []
-    outside = {name: value for name, value in env.items() if not name.startswith(_LEADS)}
+        line += ["--setenv", name, value] if name.startswith(LOADER) else []
+    outside = {name: value for name, value in env.items() if not name.startswith(LOADER)}
     return Wrapped((*line, "--", *argv), outside)

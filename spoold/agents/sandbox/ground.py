@@ -81,5 +81,6 @@ def look(tool: str, *, names: bool) -> Ground:
     needs = tuple(path for path in (script, prefix, python) if path != "/usr" and not path.startswith("/usr/"))
     kernel, hidden = (tuple(path for path in paths if os.path.exists(path)) for paths in (_KERNEL, _HIDDEN))
     found = shutil.which(tool) or ""
-    sized, memory = bool(found) and _sized(found), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    sized = tool == "bwrap" and bool(found) and _sized(found)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Ground(shown, links, kernel, hidden, found, python, around, script, needs, os.getuid(), sized, memory)

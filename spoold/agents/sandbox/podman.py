@@ -15,7 +15,7 @@ from typing import Any
 from spoold.agents.sandbox.calls import FAMILIES, REFUSED
 from spoold.agents.sandbox.ground import Ground
 from spoold.agents.sandbox.places import Place
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
+from spoold.agents.sandbox.policy import LOADER, NoSandbox, Sandbox, Scene, Wrapped
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 
@@ -25,7 +25,7 @@ OWN = ("HOME", "PATH", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE
 LISTS = ("/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json")
 # Of what begins so, a loader, podman or its runtime could load code, or take settings: a task must not say that.
 _LEADS = (
-    "LD_",
+    *LOADER,
     "GO",
     "CONTAINER",
     "_CONTAINER",

@@ -16,6 +16,8 @@ Kind = Literal["none", "bwrap", "systemd", "podman"]
 Network = Literal["none", "host", "proxy"]
 KINDS: tuple[Kind, ...] = ("none", "bwrap", "systemd", "podman")
 NETWORKS: tuple[Network, ...] = ("none", "host", "proxy")
+# What begins so leads the loader, or the library, of whatever program is started with it: it must count inside alone.
+LOADER = ("LD_", "GCONV_PATH", "LOCPATH", "NLSPATH", "GLIBC_TUNABLES")
 
 
 class NoSandbox(Exception):

@@ -99,3 +99,11 @@ def test_a_task_does_not_lead_podman_astray(name: str) -> None:
     wrapped = line(Sandbox("podman", image="agents:1"), {name: "/w/evil"})
     assert name not in wrapped.env
     assert f"--env={name}=/w/evil" in wrapped.argv
+
+
+@pytest.mark.parametrize("sandbox", [Sandbox("bwrap"), Sandbox("podman", image="i")], ids=lambda one: one.kind)
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"])
+def test_what_leads_a_library_counts_inside_alone(sandbox: Sandbox, name: str) -> None:
+    wrapped = line(sandbox, {name: "/w/evil", "PATH": "/bin"})
+    assert name not in wrapped.env
+    assert "/w/evil" in " ".join(wrapped.argv)
