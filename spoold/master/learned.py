@@ -21,8 +21,7 @@ class Learned:
     what tasks with conditions say of budgets, and demands: what they lock, once they were read; unlearned: since when
     (monotonic, s) lane and content are to be looked up; unsure: those of them that were read, and may run as another
     type than their own, which their workers have not said yet; also: more lanes of which a lost claim may have been.
-    settled: names in failed/ that no power cut takes back, as
-    `dependents` found.
+    settled: names in failed/ that no power cut takes back, as `dependents` found.
     """
 
     lanes: dict[str, str] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving
 from spoold.protocol.request import EVERYTHING, OF_A_LOAN, OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
+from spoold.protocol.told import EXCERPT_MAX
 from spoold.rules.attempts import cancelling
 from spoold.rules.attempts.cancelling import Cancel
 from spoold.rules.cluster.drain import is_meant
@@ -31,8 +32,6 @@ from spoold.rules.locks.demand import Demand
 from spoold.store import control
 from spoold.store.archive import find_archived
 
-# So much (characters) of a message for an agent is in the journal.
-TOLD_MAX = 200
 # What each of these removes.
 _LIFTS = {
     Verb.RESUME: (Verb.PAUSE, Verb.HALT),
@@ -202,7 +201,7 @@ def _note(desk: Desk, request: Request) -> None:
     if request.verb is Verb.ASK and body.attempt is None:
         return  # the leader's own question, which it has noted
     said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
-    said["tell"] = body.tell[:TOLD_MAX]
+    said["tell"] = body.tell[:EXCERPT_MAX]
     said["redo"] = ", ".join(task for task, _ in body.redo)
     said["locks"] = Demand(body.write, body.read).told()
     known: dict[str, Any] = {name: text for name, text in said.items() if text}

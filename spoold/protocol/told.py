@@ -15,8 +15,8 @@ from spoold.protocol.errors import BadFile
 
 # Of one message, in bytes of UTF-8; and so many may stand for a task.
 TEXT_MAX, STANDING_MAX = 16 << 10, 50
-# So much (characters) of who says it is kept.
-BY_MAX = 200
+# So much (characters) is kept of who says it, and of what it says where it is only mentioned.
+BY_MAX = EXCERPT_MAX = 200
 # Where a report of progress and the output of an agent say which messages it has.
 FIELD = "told"
 _MENDS = "shorten it, or write it into a file that the agent can read, and tell it the name."

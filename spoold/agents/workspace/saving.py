@@ -202,9 +202,7 @@ class Saver:
 
     def _leave_out(self, large: Mapping[str, int]) -> None:
         """Note the files of these, with their sizes, which are too large to be saved; ignored ones do not count."""
-        git = self._git.with_tree(self._said.tree, os.path.join(self._git.directory, "index-none"))
-        ignored = git.ask("check-ignore", "-z", "--stdin", given="\0".join(large)).names if large else []
-        total, out = 0, set[str]()
+        ignored, total, out = self._ignored(large), 0, set[str]()
         for path, size in sorted(large.items(), key=lambda one: (one[1], one[0])):
             if path in ignored:
                 continue
@@ -294,9 +292,7 @@ class Saver:
 
     def _open_within(self, paths: Sequence[str]) -> None:
         """Look which repositories within are not ignored, and which of them can be read."""
-        said = self._said
-        git = self._git.with_tree(said.tree, os.path.join(self._git.directory, "index-none"))
-        ignored = git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names if paths else []
+        said, ignored = self._said, self._ignored(paths)
         for path in paths:
             if path in ignored:
                 continue
@@ -305,6 +301,11 @@ class Saver:
             self._within[path] = one if own and one.trusted() else Commits("", "")
             if not self._within[path].shared:
                 self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
+
+    def _ignored(self, paths: Collection[str]) -> Collection[str]:
+        """Return those of these paths that git would ignore."""
+        git = self._git.with_tree(self._said.tree, os.path.join(self._git.directory, "index-none"))
+        return set(git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names) if paths else ()
 
     def _beside(self, path: str, one: Commits) -> None:
         """Note what a repository within has that its own remotes do not have. Errors: GitFailed."""
@@ -385,13 +386,17 @@ class Saver:
     def _log_of_head(self, found: Commits) -> None:
         """Note commits that were checked out and that no reference has, as after a reset, or on no branch. Nobody has
         to merge them. Those that git has removed since are gone. Errors: GitFailed."""
-        git, seen = self._git, {self._clean(one) for one in found.visited() if found.shared} - {None, ""}
+        git, said = self._git, self._said
+        seen = {self._clean(one) for one in found.visited() if found.shared}
+        seen -= {None, "", self._made.commit, said.start, said.base, said.last, *said.known}
+        if not seen:
+            return
         rows = git.ask(
             "cat-file", "--batch-check=%(objecttype) %(objectname)", given="".join(f"{one}\n" for one in seen)
         )
-        there = [kind_and_name[7:] for kind_and_name in rows.lines if kind_and_name.startswith("commit ")]
+        there = [one for kind, _, one in (row.partition(" ") for row in rows.lines) if kind == "commit"]
         beside = [tip.commit for tip in self._tips]
-        lines = _range(there, [*self._said.known, self._said.start, self._made.commit, *beside])
+        lines = _range(there, [*said.known, said.start, self._made.commit, *beside])
         done = git.ask("rev-list", "--parents", "--stdin", given=lines)
         parents = {one for row in done.lines for one in row.split()[1:]}
         for row in done.lines if not done.code else ():

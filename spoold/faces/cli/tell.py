@@ -7,12 +7,15 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spoold.faces.cli import completing, output
 from spoold.faces.cli.session import session
+
+if TYPE_CHECKING:
+    from spoold.client.spool_client import SpoolClient
 
 EPILOG = """Example: spool tell edit-7 'Use the v2 API, not v1.'
 
@@ -38,19 +41,14 @@ def tell(
     work is judged. A task that has not begun is given it with its prompt, and so is each later attempt that begins a
     new session. `spool show` says who told what, and which attempts were given it. A message has at most 16 KiB."""
     with session(ctx).spool() as spool:
-        name = spool.tell(task, _standard_input() if text == "-" else text)
+        name = spool.tell(task, _text(spool) if text == "-" else text)
     if as_json:
         output.print_json({"task": task, "message": name})
     else:
         output.remark(f"the agent of {output.within(task)} is given it at its next turn")
 
 
-def _standard_input() -> str:
-    """Read the message. Errors: BadFile."""
-    from spoold.faces.cli.values import read_file
-    from spoold.protocol.errors import BadFile
+def _text(spool: SpoolClient) -> str:
+    from spoold.faces.cli.values import standard_input
 
-    try:
-        return read_file("-").decode()
-    except UnicodeDecodeError:
-        raise BadFile("the message", "", "is no UTF-8 text.", "write it as UTF-8.") from None
+    return standard_input(spool.store.settings.drop.max_bytes)

@@ -17,7 +17,7 @@ from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code, Status
-from spoold.protocol.told import FIELD, names_in
+from spoold.protocol.told import EXCERPT_MAX, FIELD, names_in
 from spoold.rules.answers.case import Case, Claim, Explanation, Reason
 from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
 from spoold.rules.answers.takers import room_now, suitable
@@ -33,8 +33,6 @@ from spoold.rules.scheduling.instead import is_closed
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 _FROZEN_THERE = "the task is frozen there if its lease is over"
 _LIVING = (State.WAITING, State.RETURNED, State.READY, State.CLAIMED)
-# So much (characters) of a message is said.
-TOLD_MAX = 200
 _SHOWN_AS = {State.RETURNED: State.WAITING}
 
 
@@ -187,7 +185,7 @@ def _told(case: Case) -> Iterator[Reason]:
     when = "when its next turn begins" if case.state is State.CLAIMED else "with the prompt of its next attempt"
     for one in tells(case.requested):
         if one.unique not in given:
-            text = f"{one.by or 'an unknown user'} told its agent at {one.at}: {one.tell[:TOLD_MAX]}"
+            text = f"{one.by or 'an unknown user'} told its agent at {one.at}: {one.tell[:EXCERPT_MAX]}"
             yield Reason("told", text, f"its agent is given that {when}; `spool show {case.id}` has all of it")
 
 

@@ -22,11 +22,9 @@ from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 
-FILE, VARIABLE = "told.jsonl", "SPOOL_TOLD_FILE"
+FILE = "told.jsonl"
 # What could not be read or written is tried again after so long (s).
 AGAIN_S = 5.0
-# So much (characters) of a message is in the journal.
-NOTED_MAX = 200
 
 
 class Telling:
@@ -78,7 +76,7 @@ class Telling:
             message = attempt.words.get(name)
             if message is not None and name not in attempt.given:
                 attempt.given.add(name)
-                said = {"by": message.by, "at": message.at, "tell": message.text[:NOTED_MAX], "name": name}
+                said = {"by": message.by, "at": message.at, "tell": message.text[: told.EXCERPT_MAX], "name": name}
                 self._journal.note("TOLD", attempt.name.id, attempt.name.attempt, **said)
 
     def _read(self, request: Request, new: dict[str, Message]) -> None:
