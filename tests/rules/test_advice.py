@@ -633,6 +633,11 @@ def test_the_advice_of_a_situation(case: Case, gate: str, change: str) -> None:
     assert (gate, change) in [(reason.gate, reason.change) for reason in explain(case).reasons]
 
 
+def test_what_an_agent_was_given_is_no_reason_any_more() -> None:
+    given = replace(CLAIMED, claim=Claim("w-1", progress={"told": ["1"]}), requested=(TOLD,))
+    assert "told" not in [reason.gate for reason in explain(given).reasons]
+
+
 ADVISERS = {"_change", "_about_parents", "_about_origins", "_anew"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 from spoold.protocol.errors import BadName
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import LANE_MAX, Lane, kind_in, own_lane, parse_lane
+from spoold.protocol.name_parts import key_in
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.settings import Settings
+from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent
 from spoold.rules.gates.registry import judge_type
 from spoold.rules.scheduling import promoting
@@ -119,6 +123,24 @@ def test_however_many_wait_only_as_many_are_asked_about_as_go(monkeypatch: pytes
     assert len(promote(backlog, lane_facts(), window=3)) == 5, "two as b, three as c"
     assert len(asked) < 40
     assert len(list(backlog.items())) == 2000
+
+
+def test_a_task_that_cannot_be_judged_as_another_type_keeps_nobody_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "groups", lambda conditions, facts: (("new", 1),))
+    backlog = backlog_of(2)
+    first = name("t0", micros=1).encode()
+
+    def contain(task_key: str, judge: Callable[[], None]) -> tuple[str, bool] | None:
+        if task_key == key_in(first):
+            return "a bug of ours", True
+        judge()
+        return None
+
+    backlog.contain = contain
+    assert promote(backlog, lane_facts()) == {"t1": ON_B}
+    assert [entry.file for entry, _ in backlog.refused()] == [first]
 
 
 def test_ready_tasks_go_back_when_no_limit_of_their_own_is_closed() -> None:

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from spoold.agents.sandbox import calls
 from spoold.agents.sandbox.guarded import Whose, guarded
 from spoold.agents.sandbox.policy import Sandbox, Scene
 from spoold.agents.sandbox.wrapping import allowed_calls, wrap
@@ -57,6 +58,9 @@ class Stage:
         self.victim = subprocess.Popen(["sleep", "600"], user=uid, group=uid, extra_groups=[], env=environ)
         self.variables: dict[str, str] = {}
         self.code = 0
+        program = self.top / "calls.py"
+        shutil.copyfile(str(calls.__file__), program)
+        self._around = {os.path.realpath(sys.executable): "/usr/bin/python3", str(calls.__file__): str(program)}
 
     def scene(self, **more: object) -> Scene:
         """The scene of an agent here."""
@@ -83,7 +87,7 @@ class Stage:
             more = {**more, "shown": (*self._shown, *more.get("shown", ()))}  # type: ignore[misc]
         wrapped = wrap(sandbox, argv, self.scene(**more))
         done = subprocess.run(
-            wrapped.argv,
+            self.reached(wrapped.argv),
             env=wrapped.env,
             cwd=self.workspace,
             user=self.uid,
@@ -99,6 +103,13 @@ class Stage:
         assert not done.stderr.startswith("Error: "), done.stderr  # podman's own
         self.code = done.returncode
         return done.stdout
+
+    def reached(self, argv: Sequence[str]) -> list[str]:
+        """A sandbox's command with what runs around it where this user can reach it: an interpreter or a checkout in
+        the home of root is as good as none to anyone else, whose worker would have come from elsewhere.
+        """
+        own = self.uid == os.geteuid()
+        return [self._around[word] if not own and word in self._around and not _open(word) else word for word in argv]
 
     def git(self, *words: str, env: Mapping[str, str] | None = None) -> str:
         """Run git in the workspace, outside of any sandbox."""
@@ -134,6 +145,11 @@ class Stage:
         self.victim.kill()
         self.victim.wait()
         shutil.rmtree(self.top, ignore_errors=True)
+
+
+def _open(path: str) -> bool:
+    """Whether others may enter all folders above this."""
+    return all(parent.stat().st_mode & 0o001 for parent in Path(path).parents)
 
 
 def runs_with_system_python() -> bool:

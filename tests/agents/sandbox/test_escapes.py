@@ -119,7 +119,8 @@ def test_6_to_survive_the_end_of_the_sandbox(stage: Stage) -> None:
         pytest.skip("what podman has started is ended by the supervisor, as every process of a task: test_podman")
     mark = f"9{stage.victim.pid}98"
     wrapped = wrap(stage.walls, ["sh", "-c", f"setsid sleep {mark} & echo up; wait; sleep {mark}"], stage.scene())
-    with subprocess.Popen(wrapped.argv, env=wrapped.env, user=stage.uid, stdout=subprocess.PIPE) as started:
+    argv = stage.reached(wrapped.argv)
+    with subprocess.Popen(argv, env=wrapped.env, user=stage.uid, stdout=subprocess.PIPE) as started:
         assert started.stdout is not None
         assert started.stdout.readline() == b"up\n"
         assert stage.marked(mark)
