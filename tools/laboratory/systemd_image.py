@@ -131,12 +131,15 @@ def _environment(root: Path) -> None:
     """What spoold depends on, fetched with the settings of this machine's pip for the Python of the image."""
     wheels = root / "opt/wheels"
     version = (root / "usr/bin/python3").readlink().name.removeprefix("python")
-    # Debian has pip as a wheel that runs as it is, so that the host needs none.
+    # Debian has pip as a wheel that runs as it is, so that the host needs none; it knows no Python that is newer than
+    # the image's own, which runs outside of it, too.
     pip = next((root / "usr/share/python-wheels").glob("pip-*.whl")) / "pip"
+    python = root / "usr/bin" / f"python{version}"
     platforms = [f"--platform=manylinux{name}_x86_64" for name in ("_2_28", "_2_17", "2014")]
     run(
-        sys.executable, str(pip), "download", "--quiet", "--no-deps", "--only-binary=:all:", f"--dest={wheels}",
+        str(python), "-B", str(pip), "download", "--quiet", "--no-deps", "--only-binary=:all:", f"--dest={wheels}",
         f"--python-version={version}", *platforms, *pins(),
+        env={"LD_LIBRARY_PATH": str(root / "usr/lib/x86_64-linux-gnu")},
     )  # fmt: skip
     run("chroot", str(root), "python3", "-m", "venv", ENVIRONMENT)
     run("chroot", str(root), f"{ENVIRONMENT}/bin/pip", "install", "--quiet", "--no-index", "--no-deps",
