@@ -68,8 +68,8 @@ def repositories(scratch: Path) -> dict[str, Repository]:
 @dataclass
 class Trial:
     """One run on a lab that is up. kill_at: how many merges have landed when a laptop loses its power, in order;
-    away_at: the same for the git server, which is away for away_s; account: the command line whose account is closed
-    for closed_s, '' for none.
+    away_at: how many edits are done when the git server goes, for away_s; account: the command line whose account is
+    closed for closed_s, '' for none.
     """
 
     lab: Lab
@@ -124,13 +124,15 @@ class Trial:
         return self._conclude(Story(self.scratch, tasks, self.killed, self.away, found, model, other))
 
     def _watch(self, fleet: Fleet, model: Provider) -> None:
-        """Wait for the end of all tasks; a laptop or the git server goes whenever so many merges have landed."""
+        """Wait for the end of all tasks; a laptop goes whenever so many merges have landed, and the git server when
+        so many edits are done, since one of them shall miss it."""
         due, away, shown = list(self.kill_at), list(self.away_at), ""
         wanted = {f"edit-{number:02d}{end}" for number in range(1, self.count + 1) for end in ("", "-merge")}
         while True:
             found = tokens(fleet.on_disk("find . -name '*.json' -printf '%P\\n'").split())
             ended = {one.id for one in found if one.state in ("completed", "failed", "archive")}
-            landed = sum(one.state == "completed" and one.id.endswith("-merge") for one in found)
+            completed = [one.id for one in found if one.state == "completed"]
+            landed = sum(task.endswith("-merge") for task in completed)
             if (now := _counts(found)) != shown:
                 self._tell(shown := now)
             if wanted <= ended and all(one.id in ended for one in found):
@@ -138,7 +140,7 @@ class Trial:
             if due and landed >= due[0] and (victim := self._victim(fleet)):
                 due.pop(0)
                 self._cut(fleet, victim)
-            elif away and landed >= away[0]:
+            elif away and len(completed) - landed >= away[0]:
                 away.pop(0)
                 self._take_away(fleet, model)
             if time.monotonic() - self._began > self.within_s:
