@@ -15,6 +15,7 @@ import re
 import stat
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Literal
 
@@ -28,7 +29,7 @@ from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record
 from spoold.agents.workspace.proving import Question
 from spoold.agents.workspace.remote import TOO_LONG, said
-from spoold.agents.workspace.saving import READ_BY_GIT, Request
+from spoold.agents.workspace.saving import READ_BY_GIT, READ_MAX, Request
 from spoold.agents.workspace.sifting import may_be_read
 from spoold.protocol import codec, version
 from spoold.protocol.errors import BadFile, legible
@@ -200,17 +201,26 @@ def _take_in(git: Git, out: str, wanted: list[str], *, sifts: bool) -> None:
 
 
 def _unblocked(tree: str, paths: Sequence[str]) -> list[str]:
-    """Remove what git would wait at: pipes, sockets and devices in the place of its files; returns what was removed.
-
-    Errors: OSError.
+    """Take away what git cannot read in the place of its files: what is no file is removed, and what is too large is
+    renamed; returns what was done. Errors: OSError.
     """
-    odd = [path for path in paths if os.path.basename(path) in READ_BY_GIT and Beneath(tree).at(path, _unlinked)]
-    return [f"{path}: it is no file, and git would have waited there; it was removed" for path in odd]
+    there = Beneath(tree)
+    done = ((path, there.at(path, _out_of_the_way)) for path in paths if os.path.basename(path) in READ_BY_GIT)
+    return [f"{path}: {said}" for path, said in done if said]
 
 
-def _unlinked(name: str, above: int | None) -> bool:
+def _out_of_the_way(name: str, above: int | None) -> str:
     kind = os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
-    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
-        return False
-    os.unlink(name, dir_fd=above)
-    return True
+    if stat.S_ISDIR(kind):
+        return ""
+    if not stat.S_ISREG(kind):
+        os.unlink(name, dir_fd=above)
+        return "it leads to no file, and git would have waited there; it was removed"
+    for number in range(1, _TRIES):
+        other = f"{name}.too-large" + f".{number}" * (number > 1)
+        with suppress(FileExistsError):
+            os.link(name, other, src_dir_fd=above, dst_dir_fd=above)
+            os.unlink(name, dir_fd=above)
+            now = os.path.basename(other)
+            return f"git reads it whole, and it has more than {READ_MAX >> 20} MiB; its name is {now} now"
+    return ""

@@ -49,8 +49,10 @@ TOLD_MAX, TIPS_MAX = 20, 2000
 WITHIN_MAX = 256 << 20
 # A file of more bytes is large. So much of one is saved, and so much of all: what git compresses within its time.
 LARGE, FILE_MAX, FILES_MAX = 1 << 20, 4 << 30, 8 << 30
-# Git reads these itself, and waits for ever where one is a pipe.
-READ_BY_GIT = (".gitattributes", ".gitignore")
+# Git, or git-lfs, reads these itself, and waits for ever where one is a pipe; of the latter two also at the end of a
+# link. So large a one (bytes) fills its memory.
+READ_BY_GIT = (".gitattributes", ".gitignore", ".gitmodules", ".lfsconfig")
+_FOLLOWED, READ_MAX = READ_BY_GIT[2:], 10 << 20
 # Below it lies what was fetched from others.
 _FETCHED = "refs/remotes/"
 # What the references of a mirror begin with that are no agent's, or another attempt's.
@@ -104,7 +106,8 @@ class Made:
     """What was saved. commit: the work; more: the commit above all that lies beside it, '' for none; beside: each
     commit that does, and what it is; amiss: those of them whose changes are in no commit of the work; left_out: what
     is in neither; links: submodules that the work names otherwise than the base, path → commit; lfs: name and size of
-    objects of git-lfs that are in out/lfs; blocking: paths at which git would wait for ever: then nothing was saved.
+    objects of git-lfs that are in out/lfs; blocking: paths at which git would wait for ever, or which it
+    has no memory for: then nothing was saved.
     """
 
     commit: str = ""
@@ -500,7 +503,9 @@ def _looked_over(tree: str) -> tuple[list[str], list[str], dict[str, int]]:
     blocking, found, large = list[str](), list[str](), dict[str, int]()
     for folder in walk(tree):
         above = f"{folder.path}/" if folder.path else ""
-        odd = [name for name in READ_BY_GIT if name in folder.files and not _is_plain(name, folder.fd)]
+        odd = [
+            name for name in READ_BY_GIT if name in folder.files and not _may_be_read(tree, above + name, folder.fd)
+        ]
         blocking += [f"{above}{name}" for name in odd]
         large |= {f"{above}{name}": size for name in folder.files if (size := _size(name, folder.fd)) > LARGE}
         if folder.path and ".git" in (*folder.folders, *folder.files):
@@ -519,9 +524,18 @@ def _size(name: str, above: int) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
-def _is_plain(name: str, above: int) -> bool:
-    kind = os.stat(name, dir_fd=above, follow_symlinks=False).st_mode
-    return stat.S_ISREG(kind) or stat.S_ISLNK(kind)  # a link here is not followed by git
+def _may_be_read(tree: str, path: str, above: int) -> bool:
+    """Whether git comes to an end with a file that it reads itself."""
+    name = os.path.basename(path)
+    found = os.stat(name, dir_fd=above, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        top, end = os.path.realpath(tree), os.path.realpath(os.path.join(tree, path))
+        if name not in _FOLLOWED or not os.path.exists(end):
+            return True
+        if not end.startswith(f"{top}/"):
+            return False  # such as /dev/stdin: what that is, each program sees for itself
+        found = os.stat(end)
+    return stat.S_ISREG(found.st_mode) and found.st_size <= READ_MAX
 
 
 def _announced(git: Git) -> list[str]:

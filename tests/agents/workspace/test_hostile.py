@@ -500,7 +500,7 @@ def test_a_pipe_in_the_place_of_what_git_reads_holds_nothing_up(remote: Remote, 
         write(tree, {"b.txt": "two\n", "deep/c.txt": "x\n"})
         os.mkfifo(tree / name)
         saved = made.save("saved")
-    assert saved.left_out == (f"{name}: it is no file, and git would have waited there; it was removed",)
+    assert saved.left_out == (f"{name}: it leads to no file, and git would have waited there; it was removed",)
     assert remote.files(saved.ref) == ["a.txt", "b.txt", "deep/c.txt"]
 
 
