@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from spoold.agents.adapters.adapter import Trouble, Usage
+from spoold.agents.adapters.adapter import Cost, Trouble, Usage
 from spoold.agents.heard import Heard
 from spoold.protocol.quantity import is_amount, plus
 
@@ -210,11 +210,12 @@ def plain(used: Usage) -> dict[str, Any]:
 
 
 def read_usage(said: Any) -> Usage | None:
-    """Return what an earlier attempt's result says of its session; None where it says nothing that can be read."""
+    """Return what a result, or the record of a workspace, says was used; None where that cannot be read."""
     if not isinstance(said, Mapping):
         return None
     counts = [said.get(name) for name in ("tokens_in", "tokens_out", "tokens_cached")]
     tokens_in, tokens_out, cached = (count if isinstance(count, int) and is_amount(count) else 0 for count in counts)
-    cost = said.get("cost_usd")
+    cost, kind = said.get("cost_usd"), said.get("cost")
     spent = float(cost) if isinstance(cost, int | float) and is_amount(cost) else 0.0
-    return Usage(tokens_in, tokens_out, cached, spent, "estimated")
+    known: Cost = "reported" if kind == "reported" else "unknown" if kind == "unknown" else "estimated"
+    return Usage(tokens_in, tokens_out, cached, spent, known, said.get("tokens") != "unknown")

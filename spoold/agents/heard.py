@@ -71,6 +71,10 @@ class Heard:
         self._left = [] if self.usage is None else [self.usage]
         self._used, self._least, self.base, self.session = [], [], None, ""
 
+    def owe(self, used: Usage) -> None:
+        """Count what an attempt before used, whose record does not say so."""
+        self._left.append(used)
+
     @property
     def text(self) -> str:
         """The words with which it ended, or else all its words."""

@@ -80,6 +80,7 @@ class Attempt:
         self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
         self._kept = ""  # the session of the last attempt here, whose files its home has, with the program's name
         self._instead = contract.kind != contract.task.kind  # the task is of another profile
+        self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
 
     def run(self) -> int:
         """Run it; returns the exit code."""
@@ -100,6 +101,9 @@ class Attempt:
             code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
             end = End("failed", NOT_HERE if isinstance(error, NoPlace) else code, (str(error),))
         finally:
+            if not over and self._ended:
+                with suppress(OSError):
+                    self._keep({**self._ended, "told": True})  # the record of this attempt has what it cost
             self._workspace.close(over=over)
         return self._leave(end)
 
@@ -173,11 +177,11 @@ class Attempt:
                 self._remember(opened.done)
             else:
                 if opened.done:
-                    self._workspace.keep_words({})  # a person has told its agent something since: it goes on
+                    self._keep({})  # a person has told its agent something since: it goes on
                 with listening(self._profile, errand, scene, self._told, _say) as telling:
                     trouble = self._turns(*telling)
             if trouble is None and not self._stopped():
-                self._workspace.keep_words({"session": self._heard.session, "text": self._heard.text})
+                self._keep(self._words())
         finally:
             self._report(now=True)
             self._saved = self._reach(lambda: self._workspace.save(self._message(prompt)))
@@ -191,7 +195,7 @@ class Attempt:
         must = self._profile.must_change or bool(self._said.get("must_change"))
         end = ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
         if end.outcome != "done":
-            self._workspace.keep_words({})  # the next attempt has to do better
+            self._keep({})  # the next attempt has to do better
         return end
 
     def _remember(self, done: Mapping[str, Any]) -> None:
@@ -199,7 +203,27 @@ class Attempt:
         _say("the work of the attempt before is pushed now; its agent had ended, and is not started again")
         session, text = str(done.get("session") or ""), str(done.get("text") or "")
         self._heard.take(Event(session=session, text=text, done=True))
+        if (used := ending.read_usage(done.get("used"))) is not None and not self._is_told(done):
+            self._heard.owe(used)
         self._inbox.go_on()
+
+    def _is_told(self, done: Mapping[str, Any]) -> bool:
+        """Whether the record of the attempt that ended with this has what it cost: not where its worker died."""
+        before = self._contract.previous()
+        if isinstance(before, dict) and before.get("attempt") == done.get("attempt"):
+            return before.get("output") is not None or before.get("tokens_used") is not None
+        return bool(done.get("told"))
+
+    def _keep(self, words: dict[str, Any]) -> None:
+        """Keep what the agent ended with; {}: it has to go on. Errors: OSError."""
+        self._ended = words
+        self._workspace.keep_words(words)
+
+    def _words(self) -> dict[str, Any]:
+        """Return what the agent ended with, and what that cost, for an attempt that only has to push its work."""
+        used, number = self._heard.usage, int(self._contract.number)
+        counted = {} if used is None else {"used": ending.plain(used), "attempt": number}
+        return {"session": self._heard.session, "text": self._heard.text, **counted}
 
     def _reach(self, act: Callable[[], T]) -> T:
         """Do what reaches the remote; while that is away, again and again. Errors: SpoolError, OSError."""

@@ -29,6 +29,7 @@ with open("b.txt", "w") as file:
 print('SPOOL:SESSION {{"id": "s"}}')
 print('SPOOL:COMPLETED {{"text": "I wrote b.txt."}}')
 """
+USED = '{"tokens_in": 10, "tokens_out": 20, "cost_usd": 0.5}'
 # The attempt, with other pauses.
 PATIENT = """
 import sys
@@ -101,9 +102,10 @@ def test_a_remote_that_comes_back_while_the_attempt_waits_costs_nothing(tmp_path
 
 
 def test_work_that_could_not_be_pushed_is_pushed_by_the_next_attempt_without_the_agent(tmp_path: Path) -> None:
-    place = Place(tmp_path, goes_away(tmp_path), accept=["test -e b.txt"], workspace={"setup": ["touch made"]})
+    then = f"print('SPOOL:USAGE {USED}'); {goes_away(tmp_path)}"
+    place = Place(tmp_path, then, accept=["test -e b.txt"], workspace={"setup": ["touch made"]})
     first = place.run(within_s=0.0)
-    assert (first.code, first.result["outcome"]) == (75, "later"), first.said
+    assert (first.code, first.result["outcome"], first.result["tokens_used"]) == (75, "later", 30), first.said
     assert first.result["retry_after_s"] == AWAY_S
     assert "cannot be read here" in first.result["reasons"][0] or "cannot be pushed" in first.result["reasons"][0]
     place.next(first)
@@ -147,6 +149,28 @@ def test_an_attempt_that_is_killed_while_it_waits_is_not_paid_for_again(tmp_path
     place.next(Ended(-9, {}, {}, ""))
     ended = place.run()
     assert (ended.code, ended.result["text"], place.payments) == (0, "I wrote b.txt.", 1), ended.said
+
+
+@pytest.mark.parametrize("between", [0, 1])
+def test_what_it_cost_is_counted_once_where_the_worker_dies(tmp_path: Path, between: int) -> None:
+    """between: how many attempts find the remote still away when they begin."""
+    place = Place(tmp_path, f"print('SPOOL:USAGE {USED}'); {goes_away(tmp_path)}")
+    process = place.start(60.0)
+    assert process.stdout is not None
+    while "The push is tried again" not in process.stdout.readline():
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    place.desk.previous = {"attempt": 1, "output": None, "tokens_used": None}  # as of WORKER_DIED
+    place.desk.env = {**place.desk.env, "SPOOL_ATTEMPT": "2"}
+    for number in range(between):
+        away = place.run(within_s=0.0)
+        assert (away.code, "tokens_used" in away.result) == (75, False), away.said
+        place.next(away, 3 + number)
+    place.back()
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+    assert (ended.result["tokens_used"], ended.result["cost_usd"]) == (30, 0.5)
 
 
 def test_where_another_machine_has_gone_on_the_agent_works(tmp_path: Path) -> None:

@@ -100,11 +100,11 @@ class Mirror:
         try:
             git(*words, "--", self.repo, *specs, within_s=REMOTE_S)
         except GitFailed as failed:
-            text = (
-                f"the repository {self.repo} cannot be read here: {said(failed)} Fix: check the address, and that "
-                "this machine's user may read it without being asked for a password."
+            text = f"the repository {self.repo} cannot be read here: {said(failed)}"
+            fix = (
+                "Fix: check the address, and that this machine's user may read it without being asked for a password."
             )
-            raise failure(failed, text, known=self._has_fetched(git)) from failed
+            raise failure(failed, text, fix, known=self._has_fetched(git)) from failed
 
     def resolve(self, git: Git, base: str) -> str:
         """Return the commit of a branch, tag, reference or commit, after a fetch. Errors: WorkspaceFailed."""

@@ -87,11 +87,9 @@ def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
 
 
 def _unwritable(repo: str, task: str, name: str, failed: GitFailed) -> WorkspaceFailed:
-    text = (
-        f"the work of {task} cannot be pushed to {name} of {repo}: {said(failed)} Fix: let this machine's user write "
-        "there without being asked for a password."
-    )
-    return failure(failed, text, known=True)
+    text = f"the work of {task} cannot be pushed to {name} of {repo}: {said(failed)}"
+    fix = "Fix: let this machine's user write there without being asked for a password."
+    return failure(failed, text, fix, known=True)
 
 
 def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:

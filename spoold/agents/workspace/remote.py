@@ -20,15 +20,22 @@ _AWAY = re.compile(
     r"could not resolve (host|proxy)|name resolution|connection (refused|timed out|reset|closed|aborted)|"
     r"network is (unreachable|down)|no route to host|host is (down|unreachable)|operation timed out|"
     r"failed to connect|couldn't connect|unable to connect|empty reply|early eof|unexpected disconnect|"
-    r"remote end hung up|broken pipe|returned error: (5\d\d|429|408)|rpc failed|ssl_error|gnutls_handshake|"
+    r"remote end hung up|broken pipe|returned error: (5\d\d|429|408)|rpc failed(?!; HTTP 4(03|13))|ssl_error|"
+    r"gnutls_handshake|"
     r"kex_exchange_identification|stale file handle|input/output error|endpoint is not connected|"
     r"\.lock': file exists|failed to update ref|resource temporarily unavailable|no space left|disk quota exceeded|"
     r"too many connections",
     re.IGNORECASE,
 )
+_GONE = re.compile(
+    r"does not appear to be a git repository|not valid: is this a git repository|url base from redirection",
+    re.IGNORECASE,
+)
+_COMES_BACK = "Fix: none where it comes back; else check its address, and the network and the proxy of this machine."
+_AS_IT_SAYS = "Fix: what the server says."
 _REFUSED = re.compile(
     r"\[remote rejected\]|hook declined|protected branch|not allowed to push|non-fast-forward updates|"
-    r"push declined|returned error: 403|exceeds .*file size limit|remote: error: GH\d+",
+    r"push declined|returned error: (403|413)|exceeds .*file size limit|remote: error: GH\d+",
     re.IGNORECASE,
 )
 
@@ -45,21 +52,21 @@ class RemoteRefused(WorkspaceFailed):
     """A rule of the remote forbids it; the words are the server's own."""
 
 
-def failure(failed: GitFailed, text: str, *, known: bool = False) -> WorkspaceFailed:
-    """Return the error that a command which reaches a remote means, with these words. known: whether this address has
-    answered before: then a repository that is not there is one that is away."""
-    if failed.code == TOO_LONG or _AWAY.search(failed.errors):
-        return RemoteAway(text)
+def failure(failed: GitFailed, text: str, fix: str = "", *, known: bool = False) -> WorkspaceFailed:
+    """Return the error that a command which reaches a remote means, with these words. fix: where it is the fault of
+    neither the network nor a rule; known: whether this address has answered before: then a repository that is not
+    there is one that is away, and so is one in whose place a page is, as where a network wants a login."""
+    if failed.code == TOO_LONG or _AWAY.search(failed.errors) or (known and _GONE.search(failed.errors)):
+        return RemoteAway(f"{text} {_COMES_BACK}" if fix else text)
     if failed.words[:1] == ("push",) and _REFUSED.search(failed.errors):
-        return RemoteRefused(text)
-    if known and "does not appear to be a git repository" in failed.errors:
-        return RemoteAway(text)
-    return WorkspaceFailed(text)
+        return RemoteRefused(f"{text} {_AS_IT_SAYS}" if fix else text)
+    return WorkspaceFailed(f"{text} {fix}".rstrip())
 
 
 def said(failed: GitFailed) -> str:
     """Return what git said of a failure, as one sentence."""
     lines = [line.strip() for line in failed.errors.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
-    text = " ".join(told)[-600:] or f"git ended with {failed.code}"
+    stopped = "git was stopped: it took too much time or memory"
+    text = " ".join(told)[-600:] or (stopped if failed.code < 0 else f"git ended with {failed.code}")
     return text if text.endswith(".") else f"{text}."
