@@ -27,7 +27,7 @@ from spoold.client.task_file import fault_in, read_task
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.drop import UNIQUE, is_our_batch
-from spoold.protocol.errors import BadFile, NotFound
+from spoold.protocol.errors import BadFile, NotFound, legible
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
@@ -40,6 +40,7 @@ from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, Explanation, Seen
 from spoold.rules.answers.reasons import explain as judge_case
+from spoold.rules.answers.starters import MERGE
 from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP, bounded
 from spoold.rules.entry import admission, batch
@@ -196,7 +197,7 @@ class _Gathering:
         try:
             task = self._read()
             case = self._with_parents(case, task)
-            case = replace(case, above=waiting_above(self._store, task))
+            case = replace(case, above=waiting_above(self._store, task), repo=_repo_of(task))
             lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
         except BadFile as error:
             case = replace(case, problem=error)
@@ -307,3 +308,9 @@ class _Gathering:
             with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
                 lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
         return lanes
+
+
+def _repo_of(task: Task) -> str:
+    """Return the repository that the input of a merge names; '' for any other task."""
+    said = task.input.get("repo") if task.kind == MERGE and isinstance(task.input, dict) else None
+    return legible(said)[:300] if isinstance(said, str) else ""

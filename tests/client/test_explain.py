@@ -611,3 +611,12 @@ def seen(cluster: Cluster) -> Snapshot:
     found = snapshots.latest(cluster.fs)
     assert found is not None
     return found[1]
+
+
+def test_a_merge_that_nobody_serves_is_told_with_its_repository() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("m", type="merge", command=None, input={"repo": "/srv/git/r.git", "tasks": ["a"]})
+    cluster.steps(master)
+    assert any('`repos = ["/srv/git/r.git"]`' in reason.change for reason in ask(cluster, "m").reasons)

@@ -298,6 +298,15 @@ def test_the_worker_that_is_missing_is_a_command_to_type(lane: Lane, words: str)
     assert starter(lane) == words
 
 
+def test_a_merge_that_no_worker_serves_is_a_table_of_its_own_with_its_repository() -> None:
+    told = explain(replace(READY, lane=Lane("merge"), repo="/srv/git/r.git"))
+    (reason,) = told.reasons
+    assert reason.reason.endswith("it has no handler for type merge ([merge] in its configuration)")
+    start = "start a worker: `spool worker --config worker.toml`, with `[merge]` and its"
+    assert reason.change == f'{start} `repos = ["/srv/git/r.git"]` in worker.toml'
+    assert starter(Lane("merge")) == f'{start} `repos = ["/srv/git/app.git"]` in worker.toml'
+
+
 def test_a_worker_that_does_not_say_what_it_can_run_is_named_and_alive() -> None:
     (reason,) = explain(replace(READY, workers=(), mute=("w-9",))).reasons
     said = "w-9: its heartbeat does not say what it can run (`capabilities`)"

@@ -110,7 +110,7 @@ class Case:
     order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why;
     above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
     others: the types as which it may run while a limit of its own is closed, in order, each with its facts; home: the
-    facts of its own type, where it is ready as another one.
+    facts of its own type, where it is ready as another one; repo: the repository that a merge names.
     """
 
     id: str
@@ -154,6 +154,7 @@ class Case:
     fault: str = ""
     others: tuple[tuple[str, TypeFacts], ...] = ()
     home: TypeFacts | None = None
+    repo: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,20 @@ only a line in a file: that line is for a machine that has it and does not find 
 
 from __future__ import annotations
 
+import json
 import math
 
 from spoold.protocol.amount import amount
 from spoold.protocol.lanes import Lane
 
 FILE = "worker.toml"
+# Merges are a table of their own, and no worker merges into a repository that it does not name.
+MERGE, REPO = "merge", "/srv/git/app.git"
 
 
-def starter(lane: Lane) -> str:
-    """How to start a worker that can run the lane's tasks."""
-    lines = _lines(lane)
+def starter(lane: Lane, repo: str = "") -> str:
+    """How to start a worker that can run the lane's tasks. repo: that a merge names, '' where it is not known."""
+    lines = _lines(lane, repo)
     words = ["spool worker"]
     if lane.run == "command":
         words.append("--allow-command")
@@ -34,10 +37,12 @@ def starter(lane: Lane) -> str:
     return text
 
 
-def _lines(lane: Lane) -> list[str]:
+def _lines(lane: Lane, repo: str) -> list[str]:
     """What has to be in the worker's configuration, since no option says it."""
     lines = [f'`pools = ["{lane.pool}"]`'] if lane.pool else []
-    if lane.run == "handler":
+    if lane.run == "handler" and lane.type == MERGE:
+        lines.append(f"`[{MERGE}]` and its `repos = [{json.dumps(repo or REPO, ensure_ascii=False)}]`")
+    elif lane.run == "handler":
         name = f'"{lane.type}"' if "." in lane.type else lane.type
         # A lane does not say whether its type is one of agents.
         agent = f"of an agent `[agents.{name}]` and its `cli`"

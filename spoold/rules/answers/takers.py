@@ -25,7 +25,7 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
     alive = [worker for worker in case.workers if worker.alive and not worker.asleep]
     dozing = [w for w in case.workers if w.alive and w.asleep and unfit(case.lane, w.capabilities) is None]
     if not alive and not dozing and not case.mute:
-        return [], [Reason("workers", "no worker is alive", starter(case.lane))]
+        return [], [Reason("workers", "no worker is alive", starter(case.lane, case.repo))]
     why_not: dict[str, list[str]] = {MUTE: list(case.mute)} if case.mute else {}
     able = []
     for worker in alive:
@@ -42,16 +42,16 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
             Reason("asleep", f"every worker that can run it is asleep: {since}", "wake one, or start another")
         ]
     each = "; ".join(f"{some(nodes)}: {why}" for why, nodes in sorted(why_not.items()))
-    return [], [Reason("capability", f"no worker alive can run it: {each}", _remedy(case.lane, alive))]
+    return [], [Reason("capability", f"no worker alive can run it: {each}", _remedy(case.lane, alive, case.repo))]
 
 
-def _remedy(lane: Lane, alive: list[Seen]) -> str:
+def _remedy(lane: Lane, alive: list[Seen], repo: str) -> str:
     """The change that makes a worker able to run it: install what it lacks, if that is all; else another worker."""
     lacking = [w.node for w in alive if lane.type in w.capabilities.lacks and unfit(lane, _equipped(w, lane)) is None]
     if lacking:
         look = "looks" if len(lacking) == 1 else "look"
         return f"install what is missing on {some(lacking)}, which {look} again every 30 s, or start one that has it"
-    start = starter(lane)
+    start = starter(lane, repo)
     if lane == Lane(lane.type, lane.run, module=lane.module):
         return start
     return f"{start}; or change what the task requires"

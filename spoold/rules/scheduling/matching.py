@@ -60,7 +60,7 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
         return worker.lacks[lane.type]
     if lane.type in worker.handlers:
         return None
-    tables = f"[handlers.{lane.type}] or [agents.{lane.type}]"
+    tables = "[merge]" if lane.type == "merge" else f"[handlers.{lane.type}] or [agents.{lane.type}]"
     return f"it has no handler for type {lane.type} ({tables} in its configuration)"
 
 
