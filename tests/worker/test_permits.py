@@ -166,3 +166,10 @@ def test_no_variable_reaches_a_handler_but_those_that_are_allowed(
     found = env(job(config, env=asked))
     assert {name for name, value in found.items() if value == "task"} <= allowed - own.keys()
     assert all(found[name] == "handler" for name in own if not name.startswith("SPOOL_"))
+
+
+def test_what_a_profile_does_not_allow_is_said_of_its_own_table() -> None:
+    config = {"handlers": {"build": {"command": ["x"], "about": {"agent": "claude"}}}}
+    assert f'allow_cwd = ["/srv"] under [agents.build] in {FILE}' in refused(config, cwd="/srv")
+    assert f'allow_env = ["X"] under [agents.build] in {FILE}' in refused(config, env={"X": "1"})
+    assert "allow_stdin" not in refused(config, stdin="x")

@@ -35,6 +35,11 @@ class Rights(NamedTuple):
     handler: Handler | None
     table: str
 
+    @property
+    def agent(self) -> bool:
+        """Whether the handler is that of a profile, [agents.NAME]."""
+        return self.handler is not None and "agent" in self.handler.about
+
 
 def directory(task: Task, rights: Rights, own: str) -> tuple[str, Within | None]:
     """Return where it starts, and below which directories that must be then. own: its folder. Errors: CannotRun."""
@@ -99,10 +104,9 @@ def _no_directory(cwd: str, fixed: str | None, rights: Rights) -> str:
 
 
 def _no_stdin(rights: Rights) -> str:
-    return (
-        "a task may not set its standard input here: leave stdin out of it, or add "
-        f"allow_stdin = true under {rights.table}"
-    )
+    why = "a task may not set its standard input here: leave stdin out of it"
+    # A profile has no such key: its prompt is the standard input, or an argument.
+    return why if rights.agent else f"{why}, or add allow_stdin = true under {rights.table}"
 
 
 def _no_variables(names: list[str], rights: Rights) -> str:

@@ -116,7 +116,8 @@ def handler_of(task: Task, config: WorkerConfig, kind: str = "") -> Handler | No
 def _rights(task: Task, handler: Handler | None, config: WorkerConfig) -> Rights:
     """Return a task's rights. A raw command may do anything; likewise a callable, where any may be named."""
     if handler is not None:
-        return Rights(handler, handler, config.place("handlers", task.kind))
+        rights = Rights(handler, handler, config.place("handlers", task.kind))
+        return rights._replace(table=config.place("agents", task.kind)) if rights.agent else rights
     python = config.python if task.run == "python" and "*" not in config.python.allow else None
     return Rights(python, None, config.place("python"))
 
