@@ -58,8 +58,12 @@ class Sandbox:
             raise ValueError('network: podman has no "proxy" here; set sandbox = "bwrap", or network = "none"')
         if (self.kind == "podman") != bool(self.image):
             raise ValueError('image: the image of a container; sandbox = "podman" needs one, and no other takes one')
-        if bool(self.hosts) != (self.network == "proxy"):
-            raise ValueError('hosts: the list of network = "proxy", which needs one; no other network has one')
+        if self.hosts and self.network != "proxy":
+            problem = f'hosts: the list counts for network = "proxy", and the network is "{self.network}"'
+            raise ValueError(f'{problem}; add network = "proxy", or remove hosts')
+        if self.network == "proxy" and not self.hosts:
+            problem = 'network: "proxy" lets through the hosts of a list, and there is no list'
+            raise ValueError(f'{problem}; add hosts = ["api.example.com"] with the hosts that it needs')
         if self.kind in ("none", "bwrap") and (self.memory_mb is not None or self.processes is not None):
             raise ValueError('memory_mb, processes: the kernel counts them for sandbox = "systemd" or "podman" alone')
         for host in self.hosts:
