@@ -193,6 +193,7 @@ def _names(model: type[BaseModel], loc: tuple[str, ...]) -> list[str]:
     for name, info in model.model_fields.items():
         choices = getattr(info.validation_alias, "choices", None)
         names |= dict.fromkeys([name, *(str(c) for c in choices or ())])
+    names |= dict.fromkeys(getattr(model, "BESIDE", ()))
     return list(names)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
@@ -80,6 +80,9 @@ class WorkerConfig(Strict):
     secrets: where each secret is on this machine; only handlers that name one get it. redact: what else is masked in
     the output of attempts.
     """
+
+    # Tables of its file that are handlers by the time it is read: people are told of them as of the other keys.
+    BESIDE: ClassVar[tuple[str, ...]] = ("agents", "merge")
 
     spool: str | None = None
     name: str | None = None

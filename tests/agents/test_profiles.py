@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,15 @@ def test_a_file_for_a_value_has_bounds(tmp_path: Path) -> None:
 def test_a_table_without_profiles_is_left_as_it_is() -> None:
     table = {"slots": 1}
     assert expand(table, "w.toml") is table
+
+
+def test_a_table_of_agents_that_is_misspelt_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "w.toml"
+    for text, known in (
+        ('[agent.edit]\ncli = "claude"\n', "did you mean 'agents'?"),
+        ('[merges]\nrepos = "/r"\n', "did you mean 'merge'?"),
+        ("[quux]\n", "known here: agents, allow_command"),
+    ):
+        file.write_text(text)
+        with pytest.raises(BadFile, match=re.escape(known)):
+            load_config(str(file), expand=expand)
