@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         _complain(str(away))
         return AWAY
     except (SpoolError, OSError) as error:
-        _complain(f"nothing more has landed in {wanted.into}: {error}")
+        why = f"nothing more has landed in {wanted.into}: {error}"
+        _write(environ.get("SPOOL_RESULT_FILE"), {"reasons": [why]})
+        _complain(why)
         return NOT_HERE if isinstance(error, NoPlace) else LATER
     _write(environ.get("SPOOL_RESULT_FILE"), outcome.as_output())
     if config.keep_refs and outcome.landed:

@@ -12,7 +12,7 @@ from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.publishing import standing
 from spoold.agents.workspace.pushing import push
-from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
+from spoold.agents.workspace.remote import WorkspaceFailed, checked_out, failure, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class Branch:
         if found == tip:
             failed = failed or GitFailed(words, 0, "it said that it took it, and the branch is where it was")
             text = f"{self.mirror.repo} does not take the merge into {self.name}: {said(failed)}"
-            raise failure(failed, f"{text} Fix: let this machine's user push to that branch.", known=True)
+            text = f"{text} Fix: let this machine's user push to that branch."
+            raise failure(failed, checked_out(failed, self.mirror.repo, self.name) or text, known=True)
         return False
 
     def _holds(self, commit: str) -> bool:

@@ -11,6 +11,9 @@ from typing import Any
 from spoold.agents.merge.candidate import Candidate, Refused
 from spoold.protocol.amount import amount, some
 
+# How much (characters) of the reason for a refusal is in the one line, and of how many reasons.
+_WHY_MAX, _WHYS = 400, 3
+
 
 @dataclass(slots=True)
 class Outcome:
@@ -49,6 +52,7 @@ class Outcome:
             "tested": self.tested,
             **({"flaky": self.flaky} if self.flaky else {}),
             **({"waits": self.waits} if self.waits else {}),
+            **({} if self.whole else {"reasons": [self.summary()]}),
         }
 
     def told(self) -> list[str]:
@@ -65,8 +69,11 @@ class Outcome:
         """Return what has not landed, in one line."""
         if self.waits:
             return self.waits
-        names = some([one.task for one in self.refused])
-        return f"{amount(len(self.refused), 'task')} not landed in {self.into}: {names}"
+        whose = dict[str, list[str]]()
+        for one in self.refused:
+            whose.setdefault(" ".join(f"{one.reason}: {one.detail}".split())[:_WHY_MAX], []).append(one.task)
+        each = "; ".join(f"{some(names)} ({why})" for why, names in list(whose.items())[:_WHYS])
+        return f"{amount(len(self.refused), 'task')} not landed in {self.into}: {each}{'; …' * (len(whose) > _WHYS)}"
 
 
 def _lacks(one: Candidate) -> dict[str, list[str]]:

@@ -78,7 +78,7 @@ class GitFailed(SpoolError):
 
     def __init__(self, words: tuple[str, ...], code: int, errors: str) -> None:
         self.words, self.code, self.errors = words, code, errors
-        said = " ".join(errors.split())[-600:] or f"exit code {code}"
+        said = end_of(" ".join(errors.split())) or f"exit code {code}"
         super().__init__(f"`git {' '.join(words[:2])}` failed: {said}")
 
 
@@ -260,6 +260,11 @@ def run(
             raise GitFailed(words, 124, f"it has not ended within {within_s:g} s") from None
         raise
     return Done(process.returncode, out.decode("utf-8", "surrogateescape"), errors.decode("utf-8", "replace"))
+
+
+def end_of(text: str, most: int = 600) -> str:
+    """Return the end of a text, from the beginning of a word on, with a mark where something was cut."""
+    return text if len(text) <= most else f"… {text[-most:].partition(' ')[2]}"
 
 
 def quoted(path: str) -> str:

@@ -16,7 +16,7 @@ import re
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
 from spoold.agents.workspace.places import encoded
 from spoold.agents.workspace.pushing import push, tried
-from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
+from spoold.agents.workspace.remote import WorkspaceFailed, checked_out, failure, said
 
 TOP = "refs/spool/"
 # The end of the name of what lies beside the work. No next attempt takes it for work.
@@ -68,7 +68,7 @@ def publish_branch(git: Git, repo: str, commit: str, name: str) -> None:
     failed = push(git, repo, ref, *words, f"{commit}:{ref}")
     if failed is not None and standing(git, repo, [ref]).get(ref) != commit:
         text = f"the branch {name} cannot be pushed to {repo}: {said(failed)} Fix: let this machine's user push it."
-        raise failure(failed, text, known=True)
+        raise failure(failed, checked_out(failed, repo, name) or text, known=True)
 
 
 def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:

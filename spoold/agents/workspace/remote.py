@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from spoold.agents.workspace.git import GitFailed
+from spoold.agents.workspace.git import GitFailed, end_of
 from spoold.protocol.errors import SpoolError
 
 TOO_LONG = 124
@@ -38,6 +38,11 @@ _REFUSED = re.compile(
     r"push declined|returned error: (403|413)|exceeds .*file size limit|remote: error: GH\d+",
     re.IGNORECASE,
 )
+
+
+# What git says of a push to a branch whose files lie there: it is refused, or it waits for those files.
+_CHECKED_OUT = re.compile(r"refusing to update checked out branch|\(branch is currently checked out\)")
+_CHANGED = re.compile(r"\(Working directory has (un)?staged changes\)|\(untracked working tree files? would be ")
 
 
 class WorkspaceFailed(SpoolError):
@@ -68,5 +73,17 @@ def said(failed: GitFailed) -> str:
     lines = [line.strip() for line in failed.errors.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
     stopped = "git was stopped: it took too much time or memory"
-    text = " ".join(told)[-600:] or (stopped if failed.code < 0 else f"git ended with {failed.code}")
+    text = end_of(" ".join(told)) or (stopped if failed.code < 0 else f"git ended with {failed.code}")
     return text if text.endswith(".") else f"{text}."
+
+
+def checked_out(failed: GitFailed, repo: str, branch: str) -> str:
+    """Return why a push to a branch is refused, and the fix, where the cause is that its files lie there; else ''."""
+    here = f"git -C {repo} config" if repo.startswith("/") else "on its machine: git config"
+    if _CHECKED_OUT.search(failed.errors):
+        fix = f"use a bare repository, or run `{here} receive.denyCurrentBranch updateInstead`"
+        return f"{branch} is checked out in {repo}: {fix}."
+    if _CHANGED.search(failed.errors):
+        fix = "commit or stash them there, or use a bare repository"
+        return f"{branch} is checked out in {repo}, and files there were changed: {fix}."
+    return ""

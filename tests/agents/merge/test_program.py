@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from spoold.agents.merge.__main__ import main
 from spoold.agents.profiles import expand
+from spoold.agents.workspace.git import GitFailed
+from spoold.agents.workspace.remote import said
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
 
@@ -229,3 +232,34 @@ def test_the_table_of_the_worker_says_it_all(handler: Handler) -> None:
     edited(handler, "more", {"a.txt": "2\n", "b.txt": "2\n"})
     assert handler.run("--repo", "/not/this", tasks=("more",)) == 65
     assert handler.result["refused"][0]["reason"] == "max_files"
+
+
+def test_a_branch_that_is_checked_out_is_told_with_its_fix(
+    handler: Handler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was told to let this user push, behind a text of git that began within a word."""
+    handler.remote.path = handler.remote.clone
+    edited(handler)
+    assert handler.run() == 65
+    repo = handler.remote.path
+    fix = f"use a bare repository, or run `git -C {repo} config receive.denyCurrentBranch updateInstead`."
+    assert handler.result["refused"] == [
+        {"task": "edit", "reason": "remote", "detail": f"main is checked out in {repo}: {fix}"}
+    ]
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"1 task not landed in main: edit (remote: main is checked out in {repo}: {fix})"
+    assert handler.result["reasons"] == [last]
+    git("config", "receive.denyCurrentBranch", "updateInstead", cwd=repo)
+    write(repo, {"a.txt": "changed by a person\n"})
+    assert handler.run() == 65
+    assert "and files there were changed: commit or stash them" in handler.result["refused"][0]["detail"]
+    git("checkout", "-q", "--", "a.txt", cwd=repo)
+    assert handler.run() == 0
+    assert (repo / "edit.txt").read_text() == "x\n"
+
+
+def test_what_git_said_is_cut_between_words() -> None:
+    failed = GitFailed(("push",), 1, "error: " + " ".join(f"word{number}" for number in range(300)))
+    assert re.match(r"… word\d+ word\d+ ", said(failed))
+    assert re.search(r"failed: … word\d+ word\d+ ", str(failed))
+    assert said(GitFailed(("push",), 1, "error: short")) == "error: short."
