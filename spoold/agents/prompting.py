@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.protocol.amount import some
+from spoold.protocol.errand import FILLED, NAMED
 from spoold.protocol.told import BY_MAX, Message
 
-# {deps.ID.output}, or what is in it, by names and numbers: {deps.ID.output.FIELD.0.OTHER}, also {….output.a[0]}.
-_NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output((?:\.[\w-]+|\[[0-9]+\])*)\}"
 _INDEX = re.compile(r"[0-9]{1,9}")
 _STEP = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")
-# In two pairs of braces it stands for itself, in one.
-_FIELD = re.compile(rf"(\{{)?{_NAMED}(?(1)\}})")
 REASONS_MAX, NOTE_MAX = 16 << 10, 4 << 10
 # So many names of what an output has are told, and so many characters of each.
 NAMED_MAX, NAME_MAX = 10, 60
@@ -67,7 +64,7 @@ def filled(template: str, result_of: Callable[[str], Any], known: Sequence[str])
             output = output["text"]  # of an agent: its words
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
-    return _FIELD.sub(value, template)
+    return FILLED.sub(value, template)
 
 
 def _inside(value: Any, named: str, path: str) -> Any:
@@ -96,7 +93,7 @@ def _holds(value: Any) -> str:
 
 def literal(text: str) -> str:
     """Return a prompt that becomes this text, whatever it holds."""
-    return re.sub(_NAMED, r"{\g<0>}", text)
+    return re.sub(NAMED, r"{\g<0>}", text)
 
 
 def whole(prompt: str, before: Before | None, feedback: str) -> str:

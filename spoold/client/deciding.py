@@ -61,7 +61,8 @@ class Deciding(Connection):
             return questions.list_questions(self.store)
 
     def shown(self, task_id: str) -> Shown:
-        """Return what a task runs, and what decides that, for people who are to approve it; by its whole id.
+        """Return what a task's file says of what it runs, for people who are to approve it, and the names of what it
+        reads elsewhere, which is no part of that; by its whole id.
 
         Errors: NotFound, BadFile.
         """

@@ -70,7 +70,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a task runs, and what decides that, as people are shown it.
+    """What a task's file says that it runs, and what decides that, as people are shown it: `parts` of `work`.
 
     seen: the SHA-256 of its file, which an approve names; '' where it is not admitted yet, so that it has no file of
     its own. asks: whether an approval is asked for before it starts, and it has not started.

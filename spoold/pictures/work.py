@@ -3,6 +3,7 @@
 Law: every field of a task is in `parts`, but for those of SAID_ELSEWHERE; a field that nobody thought of is drawn as
 JSON. Each line of a command, a prompt or another text is a line of its own, with its number where there are several,
 so that no line can look like a part of the one before it. Nothing is cut, and nothing hidden stays hidden (`exact`).
+What a task names and is read elsewhere when it runs is no part of such a yes: the last part says so of each (`READ`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _FOLDS = frozenset({"prompt", "input", "meta"})
 SHORT = 80
 # A prompt of more than this may be folded.
 FOLDED_LINES, FOLDED_CHARACTERS = 40, 4000
+# The label of what the task's own file does not hold.
+READ = "no part of an approval, read when it runs"
 # The fewest columns in which lines are wrapped.
 NARROWEST = 24
 
@@ -83,7 +86,8 @@ def parts(task: Task, elsewhere: Collection[str] = ()) -> tuple[Part, ...]:
         value, field = getattr(task, name), type(task).model_fields[name]
         if value != field.get_default(call_default_factory=True):
             found += _field(task, name, value)
-    return tuple(found)
+    read = tuple(_read(task))
+    return (*found, Part(READ, read)) if read else tuple(found)
 
 
 def drawn(some: Iterable[Part], width: int | None = None, indent: str = "") -> list[str]:
@@ -169,6 +173,18 @@ def _errand(said: Mapping[str, Any]) -> Iterator[Part]:
         else:
             yield from _members(name, value)
     yield from _members("input", {name: value for name, value in said.items() if name not in known})
+
+
+def _read(task: Task) -> Iterator[str]:
+    """Yield what the agent of a task is told that its file does not hold: nobody can have seen it before."""
+    said = task.input if task.run == "handler" and isinstance(task.input, Mapping) else {}
+    prompt, file = said.get("prompt"), said.get("prompt_file")
+    if isinstance(file, str):
+        yield f"prompt_file {exact(file)}, as its workspace has it then"
+    if isinstance(prompt, str):
+        yield from (f"the output for {exact(one)} in the prompt" for one in errand.filled_in(prompt))
+    if task.approval is not None and (prompt is not None or file is not None):
+        yield "messages to its agent (spool tell), what earlier attempts left"
 
 
 def _is_commands(value: Any) -> bool:

@@ -22,6 +22,10 @@ RESUMES = ("session", "work", "no")
 CONDITIONS = ("nonempty", "file", "regex", "schema", "command")
 # One word of a command line or a name: longer ones are a mistake.
 WORD_MAX = 200
+# In a prompt, {deps.ID.output} is an output of another task, or what is in it, by names and numbers:
+# {deps.ID.output.FIELD.0.OTHER}, also {….output.a[0]}. In two pairs of braces it stands for itself, in one.
+NAMED = r"\{deps\.([A-Za-z0-9][A-Za-z0-9_=+,.-]*?)\.output((?:\.[\w-]+|\[[0-9]+\])*)\}"
+FILLED = re.compile(rf"(\{{)?{NAMED}(?(1)\}})")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@/+=-]*")
 # The parts of a workspace that a task may choose. The commands that set it up are the worker's own.
 PLACE = ("repo", "base", "kind", "keep_s")
@@ -59,6 +63,11 @@ def check(found: Mapping[str, Any]) -> None:
     for name, judge in CHECKS.items():
         if found.get(name) is not None:
             judge(name, found[name])
+
+
+def filled_in(prompt: str) -> list[str]:
+    """Return what in a prompt an output takes the place of, each once, as it stands there."""
+    return list(dict.fromkeys(found[0] for found in FILLED.finditer(prompt) if not found[1]))
 
 
 def commands(value: Any) -> list[list[str]]:

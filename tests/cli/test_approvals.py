@@ -14,7 +14,7 @@ from spoold.pictures import work
 from tests.cli.command import make
 from tests.cli.commands import Done, spool
 from tests.cli.test_verbs import end, put, requests
-from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, task_with
+from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, read_later, task_with
 
 Run = Callable[..., Done]
 LANE = "type=command,run=command"
@@ -131,6 +131,19 @@ def test_what_is_approved_is_what_was_drawn(root: Path, run: Run) -> None:
     assert "seen" not in contents(root, "approve")[1]
 
 
+def test_a_file_that_may_be_written_anew_is_no_part_of_what_is_approved(
+    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--seen` was taken for a task whose prompt_file had other words in it since."""
+    content, said = read_later()
+    put(root, f"waiting/{LANE}/5000.{ORDER}.t.a1f0c0d.json", content)
+    wanted = [f"{work.READ} (2 lines)", *(f"  {number}| {line}" for number, line in enumerate(said, 1))]
+    assert run("show", "t").lines[-4:-1] == wanted
+    monkeypatch.setattr(output, "may_ask", lambda: True)
+    monkeypatch.setattr(output, "confirmed", lambda question: False)
+    assert run("approve", "t").lines[-3:] == wanted
+
+
 def test_an_approval_of_a_drop_that_is_not_admitted_is_of_any_file(root: Path, run: Run) -> None:
     put(root, "pending/early.json", {"id": "early", "command": ["x"], "approval": {"ask": "Deploy?"}})
     assert "--seen" not in run("show", "early").out
@@ -211,7 +224,7 @@ def test_asks_lists_what_nobody_has_answered(root: Path, run: Run) -> None:
     ]
     assert found[0]["until"] == "2026-02-02T10:00:00.000Z"
     assert "Deploy?" in run("asks").out
-    assert "`spool show ID` draws all that a task would run after its approval" in run("asks").err
+    assert "`spool show ID` draws what a task would run after its approval" in run("asks").err
     done = run("approve", "runs")
     assert "task runs asks 2 questions: name one with --question: q1 (Where?), q2 (Who?)." in done.err
     assert "no question q9 that is open" in run("approve", "runs", "--question", "q9").err

@@ -13,7 +13,7 @@ from spoold.pictures import work
 from spoold.protocol.errors import SpoolError
 from tests.e2e.pool import SETTINGS, Pool, wait_for
 from tests.mcp.calling import Caller, over_http, over_stdio, serving
-from tests.support.said import evil_task
+from tests.support.said import evil_task, read_later
 
 
 @pytest.fixture
@@ -58,6 +58,13 @@ def test_an_operator_is_shown_each_line_of_what_an_approval_would_run(seed: int)
     assert (shown.approved, shown.seen) == (False, "5" * 64)
     with pytest.raises(SpoolError, match="not admitted yet"):
         people._shown(questions.Shown("t", "", parts, asks=True))
+
+
+def test_an_operator_is_told_what_is_no_part_of_an_approval() -> None:
+    content, said = read_later()
+    shown = people._shown(questions.Shown("t", "5" * 64, work.parts_of(content), asks=True))
+    assert (shown.runs[-1].label, shown.runs[-1].lines) == (f"{work.READ} (2 lines)", list(said))
+    assert "no part of an approval" in people.APPROVE.text
 
 
 def approves(operator: Caller, own: Pool) -> None:

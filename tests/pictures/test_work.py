@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
 
+from spoold.agents import prompting
 from spoold.agents.plan.drawing import Plan
 from spoold.pictures import work
 from spoold.pictures.wording import columns, exact, is_hidden
 from spoold.protocol import errand
 from spoold.protocol.task import Task
-from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, task_with
+from tests.support.said import ERRAND, FIELDS, READ, errand_with, evil_task, task_with
 
 MARK = re.compile(r"  (?: *\d+| *\+)\| ?")
 
@@ -46,6 +48,53 @@ def test_no_field_of_a_task_or_an_errand_is_drawn_by_nobody() -> None:
     for content, wanted in made:
         assert wanted in "\n".join(work.drawn(work.parts_of(content))), content
         assert wanted in "\n".join(Plan(["t"], [Task.model_validate(content)]).lines()), content
+
+
+def test_what_is_read_when_it_runs_is_named_as_no_part_of_an_approval() -> None:
+    """A prompt_file was drawn as its name alone, and what was in it later ran under the approval."""
+    for name, (content, said) in READ.items():
+        *_, part = work.parts_of(content)
+        assert (name, part) == (name, work.Part(work.READ, (said,)))
+        lines = "\n".join(Plan(["t"], [Task.model_validate(content)]).lines())
+        assert f"{work.READ}: {said}" in lines
+    for content in (*map(task_with, FIELDS), *map(errand_with, set(ERRAND) - set(READ))):
+        assert work.READ not in {part.label for part in work.parts_of(content)}, content
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_the_agent_is_given_for_a_field_of_its_prompt_is_what_is_named(seed: int) -> None:
+    chance = Random(seed)
+    pieces = (
+        "{",
+        "}",
+        "{deps.",
+        "a",
+        "b-1.c",
+        ".output",
+        "{deps.a.output}",
+        "{{deps.b.output}}",
+        ".x",
+        "[0]",
+        "\n",
+        "é",
+    )
+    prompt = "x" + "".join(chance.choices(pieces, k=12))
+    asked: list[str] = []
+
+    def record(task: str) -> dict[str, Any]:
+        asked.append(task)
+        return {"output": {"x": "é"}}
+
+    named = [
+        line
+        for part in work.parts_of({"agent": "a", "prompt": prompt})
+        if part.label == work.READ
+        for line in part.lines
+    ]
+    with suppress(prompting.Missing):
+        prompting.filled(prompt, record, ())
+    assert bool(named) == bool(asked), (named, asked)
+    assert all(any(f"{{deps.{task}.output" in line for line in named) for task in asked)
 
 
 def test_a_field_that_nobody_thought_of_is_drawn_as_it_stands() -> None:

@@ -58,6 +58,21 @@ ERRAND: dict[str, tuple[Any, str]] = {
     "workspace": ({"repo": "/said/repo", "base": "said-base"}, "said-base"),
     "resume": ("work", "resume"),
 }
+# Fields that name what is read elsewhere when the task runs → a task with such a value, and what is said of it.
+READ: dict[str, tuple[dict[str, Any], str]] = {
+    "prompt_file": (
+        {"agent": "coder", "prompt_file": "said/p\u202e.md"},
+        r"prompt_file said/p\u202e.md, as its workspace has it then",
+    ),
+    "prompt": (
+        {"agent": "coder", "prompt": "do {deps.plan.output.files[0]}, {{deps.x.output}}"},
+        "the output for {deps.plan.output.files[0]} in the prompt",
+    ),
+    "approval": (
+        {"type": "coder", "input": {"prompt": "do"}, "approval": {"ask": "Really?"}},
+        "messages to its agent (spool tell), what earlier attempts left",
+    ),
+}
 _RUNS = ("type", "command", "python")
 _CALLED = ("args", "kwargs", "calls")
 
@@ -72,6 +87,12 @@ def task_with(name: str) -> dict[str, Any]:
     if name == "depth":
         more["parent"] = "above"
     return {"id": "t", **more}
+
+
+def read_later() -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A task that asks for an approval and reads much elsewhere, and what a drawing of it has to say of that."""
+    (one, file), (_, more) = READ["prompt_file"], READ["approval"]
+    return {**one, "id": "t", "approval": {"ask": "Really?"}}, (file, more)
 
 
 def errand_with(name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from spoold.client.questions import Question, Shown
 from spoold.faces.top.keys import ACTIONS, KEYS
 from spoold.pictures import work
 from spoold.protocol.errors import SpoolError
+from tests.support.said import read_later
 from tests.support.view import AT, PretendedView
 from tests.top.pilot import LARGE, SMALL, opened, run
 
@@ -141,6 +142,11 @@ def test_an_approval_shows_all_that_would_run_and_is_of_that() -> None:
             )
             await seen.press("a")
             await seen.shows("command: true", "It runs what stands above, 1 line.")
+            await seen.press("escape")
+            content, said = read_later()
+            seen.spool.shows["job-000002"] = Shown("job-000002", "7" * 64, work.parts_of(content), asks=True)
+            await seen.press("a")
+            await seen.shows(f"{work.READ} (2 lines)", *(f"| {line}" for line in said))
 
     run(test)
 

@@ -21,7 +21,7 @@ from spoold.pictures import work
 from spoold.protocol.request import Verb
 from tests.cli.command import leader, make
 from tests.cli.test_verbs import end, put
-from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, task_with
+from tests.support.said import ERRAND, FIELDS, errand_with, evil_task, read_later, task_with
 from tests.web.browser import Browser, look, opened, waiting
 from tests.web.test_pages import main
 
@@ -242,6 +242,16 @@ def test_no_line_of_what_an_approval_would_run_looks_like_a_part_of_another(brow
     for page in ("/act/approve?id=evil", "/act/reject?id=evil"):
         shown = drawn(browser.text(page))
         assert [line for line in shown if line in lines] == lines
+
+
+def test_a_page_says_what_is_no_part_of_an_approval(browser: Browser) -> None:
+    content, said = read_later()
+    asks(browser.root, "later", content)
+    look(browser.view)
+    for page in ("/act/approve?id=later", "/act/reject?id=later", "/tasks/later"):
+        text = unescape(browser.text(page))
+        assert f"<h3>{work.READ} (2 lines)</h3>" in text
+        assert [line for line in drawn(text) if line in said] == list(said)
 
 
 def test_a_long_prompt_is_folded_and_whole(browser: Browser) -> None:

@@ -62,7 +62,7 @@ def asks(ctx: typer.Context, as_json: output.JsonOption = False) -> None:
         ]
         output.print_table(("TASK", "CHOICES", "ASKED", "EXPIRES", "NAME", "QUESTION"), rows)
         if any(one.attempt is None for one in found):
-            output.remark("`spool show ID` draws all that a task would run after its approval")
+            output.remark("`spool show ID` draws what a task would run after its approval")
     if not as_json and (more := gate.get("unasked", 0)):
         output.remark(f"{amount(more, 'more question')} will be asked as these are answered, the most urgent first")
 
@@ -83,8 +83,9 @@ def approve(
 ) -> None:
     """Answer the question of a task, which then starts, or goes on.
 
-    At a terminal, without --seen, it first draws all that the task would run, and asks. The approval is of the task's
+    At a terminal, without --seen, it first draws all that the task says, and asks. The approval is of the task's
     file as it is then: a worker that finds another content in it starts nothing.
+    What the task reads elsewhere when it runs is drawn as no part of the approval.
 
     Without --answer it is the first of the choices, or true. The task reads it in the file SPOOL_ANSWER_FILE; its
     result says who answered, when and what. An answer may come before the question is asked. A task cannot answer."""
@@ -97,7 +98,7 @@ def approve(
 
 
 def _shown(spool: SpoolClient, task: str) -> str:
-    """Draw what a task that waits for its approval would run, and ask; returns its digest, '' for one that runs.
+    """Draw what a task that waits for its approval says, and ask; returns its digest, '' for one that runs.
 
     Errors: typer.Exit after a no.
     """

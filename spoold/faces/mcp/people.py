@@ -74,14 +74,18 @@ class Part(Answer):
 
 
 class Approved(Answer):
-    """A question that was answered, or all that a task would run, to be shown to a person first."""
+    """A question that was answered, or all that a task says it would run, to be shown to a person first."""
 
     taskId: str
     approved: bool
     rejected: bool
     message: str
     seen: str = Field(default="", description="For the call that approves what is shown here.")
-    runs: list[Part] = Field(default=[], description="All that the task runs, and what decides that.")
+    runs: list[Part] = Field(
+        default=[],
+        description="All that the task's file says of what it runs, and last what is read when it runs: no part of "
+        "an approval.",
+    )
 
 
 async def ask(session: Session, arguments: AskHuman, notify: Notify) -> Asked:
@@ -189,7 +193,7 @@ def approve(session: Session, arguments: Approve) -> Approved:
 
 
 def _shown(shown: questions.Shown) -> Approved:
-    """Return what a task would run. Errors: SpoolError where it is not admitted yet."""
+    """Return what a task says it would run. Errors: SpoolError where it is not admitted yet."""
     if not shown.seen:
         raise SpoolError(f"task {shown.task} is not admitted yet. Fix: wait a moment, and call again.")
     runs = [Part(label=part.title, lines=list(part.lines)) for part in shown.parts]
@@ -212,7 +216,8 @@ APPROVE = Tool(
     "approve",
     "Answer a question",
     "Answer the question of a task, which then starts or goes on, or reject it. Of a task that has not started, the "
-    "first call returns all that it would run, and seen; the call with this seen approves that, and nothing else.",
+    "first call returns all that its file says it would run, and seen; the call with this seen approves that file, "
+    "and no other. What it reads elsewhere when it runs is named there, and is no part of an approval.",
     Approve,
     Approved,
     approve,
