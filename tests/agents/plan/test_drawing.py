@@ -3,6 +3,7 @@
 from typing import Any
 
 from spoold.agents.plan.drawing import Plan
+from spoold.pictures.work import READ
 from spoold.protocol.task import Task
 
 
@@ -57,6 +58,7 @@ def test_all_that_a_task_would_run_is_told() -> None:
         '    locks.write: ["src/**"]',
         '    locks.read: ["doc/**"]',
         '    artifacts: ["out.md"]',
+        f"    {READ}: messages to its agent (spool tell), what earlier attempts left",
     ]
     assert plan({"command": ["rm", "-rf", "/"]}).lines() == ["made-0 (command)", "    command: rm -rf /"]
     merge = {"id": "m", "type": "merge", "input": {"repo": "/r", "into": "main"}}
@@ -73,6 +75,7 @@ def test_whose_child_a_task_would_be_in_which_batch_and_what_silence_means_is_to
         '    approval.on_expire: "approve"',
         "    batch: theirs",
         "    parent: other",
+        f"    {READ}: messages to its agent (spool tell), what earlier attempts left",
     ]
     assert Plan(["a"], [Task.model_validate(coder("a", batch="own"))], "own").lines()[4:] == []
 
