@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from spoold.agents import confined
 from spoold.agents.adapters import finding
-from spoold.agents.sandbox.hosts import entry, lets_through, split
+from spoold.agents.sandbox.hosts import entry, is_host, lets_through, split
 
 _CONNECTION = re.compile(
     r"connection|connect to|network|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|getaddrinfo|resolve host|proxy",
@@ -65,7 +65,9 @@ def host_of(cli: str, model: str, env: Mapping[str, str]) -> str:
         except ValueError:
             return ""
         name = f"[{found.hostname}]" if ":" in (found.hostname or "") else found.hostname
-        return "" if not name else name if port == 443 else f"{name}:{port}"
+        if not name or not is_host(name):
+            return ""
+        return name if port == 443 else f"{name}:{port}"
     return adapter.asks_at.get(model.partition("/")[0] if "/" in model else "", adapter.asks_at.get("", ""))
 
 

@@ -70,6 +70,8 @@ def test_what_an_owner_has_said_is_doubted_and_not_refused() -> None:
         ("codex", "", {"OPENAI_BASE_URL": "http://[::1]:99/v1"}, "[::1]:99"),
         ("codex", "", {"OPENAI_BASE_URL": "http://x:nonsense/"}, ""),
         ("codex", "", {"OPENAI_BASE_URL": "nonsense"}, ""),
+        ("codex", "", {"OPENAI_BASE_URL": "https://b\u00fccher.example/v1"}, ""),
+        ("codex", "", {"OPENAI_BASE_URL": "https://a..example/v1"}, ""),
         ("codex", "", {"ANTHROPIC_BASE_URL": "https://gate.example"}, "api.openai.com"),
         ("gemini", "g", {}, "generativelanguage.googleapis.com"),
         ("opencode", "openai/gpt-5", {}, "api.openai.com"),

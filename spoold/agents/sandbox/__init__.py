@@ -15,6 +15,7 @@
     probing      a sandbox that is tried out, and what it let through
     entering     one run: tried out, with its way out
     hosts        which hosts a list lets through
+    own          whether an address is this machine's own
     proxy        the way out of a sandbox whose network is `proxy`
     inside       a small program in the sandbox, between it and the agent
 

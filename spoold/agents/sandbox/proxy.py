@@ -4,29 +4,37 @@ It resolves names outside of the sandbox, and connects only to what the list let
 is passed on, and speaks no plain HTTP.
 
 Law: what is not on the list is refused and noted. It never connects to an address that `hosts.may_connect` forbids.
+To one of this machine it connects only where the list itself says so. Whatever a client sends gets an answer in
+words, or the end of its connection. Neither that nor a machine without room for more ends the proxy.
 
-Touches: files, threads, the network.
+Touches: files, threads, the clock, the network.
 """
 
 from __future__ import annotations
 
+import errno
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from spoold.agents.sandbox import hosts
+from spoold.agents.sandbox import hosts, own
 from spoold.agents.sandbox.inside import copy
 from spoold.system.remover import remove
 
 CONNECT_S = 20.0
 HEAD_BYTES = 8 << 10
-HEAD_S = 30.0
+HEAD_S = 10.0  # for all of it
+LAST_S = 2.0
+FULL_S = 0.1
 AT_ONCE = 128
 NOTED = 100
+# What `accept` says where the machine, and not the door, is at its end.
+_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Proxy:
@@ -71,33 +79,43 @@ class Proxy:
         while True:
             try:
                 near, _ = self._door.accept()
-            except OSError:
-                return
-            if not self._room.acquire(blocking=False):
-                near.close()
+            except OSError as error:
+                if error.errno not in _FULL:
+                    return
+                time.sleep(FULL_S)
                 continue
-            threading.Thread(target=self._attend, args=(near,), daemon=True).start()
+            if not self._room.acquire(blocking=False):
+                _turn_away(near)
+                continue
+            try:
+                threading.Thread(target=self._attend, args=(near,), daemon=True).start()
+            except RuntimeError:  # this machine has no room for a thread
+                near.close()
+                self._room.release()
 
     def _attend(self, near: socket.socket) -> None:
         try:
             with near:
                 self._answer(near)
-        except OSError:
-            pass  # its client is gone
+        except (OSError, RuntimeError):
+            pass  # its client is gone, or this machine has no room for a thread
         finally:
             self._room.release()
 
     def _answer(self, near: socket.socket) -> None:
-        near.settimeout(HEAD_S)
-        head, rest = _head(near)
-        method, _, target = head.partition(b" ")
+        try:
+            line, rest = _head(near)
+        except ValueError as error:
+            _say(near, *error.args)
+            return
+        method, _, target = line.partition(b" ")
         if method != b"CONNECT":
             _say(near, "405 Only CONNECT", "this proxy passes on nothing but CONNECT: use https")
             return
         try:
-            host, port = hosts.split(target.partition(b" ")[0].decode("ascii"))
+            host, port = hosts.split(_asked(target), 0)
         except ValueError:
-            _say(near, "400 Bad Request", "CONNECT needs HOST:PORT")
+            _say(near, "400 Bad Request", "CONNECT needs HOST:PORT HTTP/1.1, with a host name or an address")
             return
         if not hosts.lets_through(host, port, self._entries):
             self._note(f"{host}:{port}")
@@ -122,18 +140,24 @@ class Proxy:
             _say(near, "502 Bad Gateway", f"{host} has no address: {error}")
             return None
         addresses = [str(each[4][0]) for each in found if hosts.may_connect(host, str(each[4][0]))]
-        if not addresses:
-            self._note(f"{host}:{port}")
-            _say(near, "403 Forbidden", f"{host} has an address of this machine or of a private network")
-            return None
-        for address in addresses:
-            # By address: the name could have another one by now.
-            with suppress(OSError):
+        problem = ""
+        for address in addresses.copy():
+            try:
+                if not hosts.leads_where_it_says(host) and own.is_own(address):
+                    addresses.remove(address)
+                    continue
+                # By address: the name could have another one by now.
                 far = socket.create_connection((address, port), CONNECT_S)
                 far.settimeout(None)
                 far.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 return far
-        _say(near, "502 Bad Gateway", f"{host}:{port} cannot be reached")
+            except OSError as error:
+                problem = f": {error.strerror or error}"
+        if not addresses:
+            self._note(f"{host}:{port}")
+            _say(near, "403 Forbidden", f"{host} has an address of this machine or of a private network")
+            return None
+        _say(near, "502 Bad Gateway", f"{host}:{port} cannot be reached{problem}")
         return None
 
     def _note(self, host: str) -> None:
@@ -142,18 +166,59 @@ class Proxy:
 
 
 def _head(near: socket.socket) -> tuple[bytes, bytes]:
-    """Return the first line of a request, and what follows its head. Errors: OSError."""
-    data = b""
+    """Return the first line of a request, and what follows its head.
+
+    Errors: OSError; ValueError with a status and words, for a head that is none.
+    """
+    data, until = b"", time.monotonic() + HEAD_S
     while b"\r\n\r\n" not in data:
-        more = near.recv(HEAD_BYTES)
-        if not more or len(data) > HEAD_BYTES:
-            raise OSError("no request came")
+        if len(data) > HEAD_BYTES:
+            raise ValueError("431 Request Header Fields Too Large", f"a request has at most {HEAD_BYTES} bytes")
+        try:
+            # At once where no time is left: it raises then, too.
+            near.settimeout(max(until - time.monotonic(), 0))
+            more = near.recv(HEAD_BYTES)
+        except (TimeoutError, BlockingIOError):
+            raise ValueError("408 Request Timeout", f"no whole request came within {HEAD_S:g} s") from None
+        if not more:
+            raise ValueError("400 Bad Request", "the request has no end: an empty line")
         data += more
+    near.settimeout(HEAD_S)
     head, _, rest = data.partition(b"\r\n\r\n")
     return head.partition(b"\r\n")[0], rest
 
 
+def _asked(words: bytes) -> str:
+    """Return the target of `TARGET HTTP/1.x`. Errors: ValueError."""
+    target, version = words.decode("ascii").split(" ")
+    if version not in ("HTTP/1.1", "HTTP/1.0"):
+        raise ValueError(version)
+    return target
+
+
 def _say(near: socket.socket, status: str, why: str) -> None:
+    """Answer, and wait a moment for the end of the client: it could lose the answer if what it sent stays unread."""
+    until = time.monotonic() + LAST_S
+    near.settimeout(LAST_S)
+    _send(near, status, why)
+    near.shutdown(socket.SHUT_WR)
+    while (left := until - time.monotonic()) > 0:
+        near.settimeout(left)
+        if not near.recv(1 << 16):
+            return
+
+
+def _turn_away(near: socket.socket) -> None:
+    """Answer without a wait: the next client stands at the door."""
+    with near, suppress(OSError):
+        near.settimeout(0)
+        _send(near, "503 Service Unavailable", f"all {AT_ONCE} connections of this proxy are in use")
+        near.shutdown(socket.SHUT_RD)
+        while near.recv(1 << 16):
+            pass  # what stays unread would take the answer with it
+
+
+def _send(near: socket.socket, status: str, why: str) -> None:
     body = f"{why}\n".encode()
     near.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
+import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
 from spoold.agents.sandbox import hosts
+from spoold.agents.sandbox import proxy as proxy_module
 from spoold.agents.sandbox.entering import entered
 from spoold.agents.sandbox.inside import PORT
 from spoold.agents.sandbox.policy import Sandbox
@@ -68,9 +73,12 @@ def test_it_passes_on_what_its_list_has(echo: int) -> None:
         (b"CONNECT metadata.internal:%d HTTP/1.1", b"403"),
         (b"CONNECT [::1]:%d HTTP/1.1", b"403"),
         (b"GET http://localhost:%d/ HTTP/1.1", b"405"),
-        (b"CONNECT local host HTTP/1.1", b"403"),
+        (b"CONNECT local host HTTP/1.1", b"400"),
         (b"CONNECT a:b:c HTTP/1.1", b"400"),
         (b"CONNECT \xff:443 HTTP/1.1", b"400"),
+        (b"CONNECT localhost HTTP/1.1", b"400"),  # without a port, as RFC 9110 has it
+        (b"CONNECT localhost:%d", b"400"),
+        (b"CONNECT localhost:%d HTTP/2.0", b"400"),
     ],
 )
 def test_it_refuses_everything_else(echo: int, line: bytes, status: bytes) -> None:
@@ -105,11 +113,223 @@ def test_a_host_that_does_not_answer() -> None:
 
 def test_an_endless_head_is_cut() -> None:
     with Proxy(["a.example.com"]) as proxy:
-        answer = b""
-        with suppress(ConnectionError):  # it may be cut before all was sent
-            answer = ask(proxy.path, b"CONNECT " + b"a" * 100_000)
-        assert answer == b""
+        assert ask(proxy.path, b"CONNECT " + b"a" * 100_000).split()[1] == b"431"
         assert b"405" in ask(proxy.path, b"GET / HTTP/1.1\r\n\r\n")
+
+
+def test_a_head_that_drips_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte had 30 s of its own."""
+    monkeypatch.setattr(proxy_module, "HEAD_S", 0.3)
+    with Proxy(["a.example.com"]) as proxy, socket.socket(socket.AF_UNIX) as near:
+        near.connect(proxy.path)
+        near.settimeout(0.02)
+        answer, until = b"", time.monotonic() + 10
+        while not answer:
+            assert time.monotonic() < until
+            near.send(b"C")
+            with suppress(TimeoutError):
+                answer = near.recv(100)
+        assert answer.split()[1] == b"408"
+
+
+def test_a_full_proxy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_module, "AT_ONCE", 1)
+    with (
+        Proxy(["a.example.com"]) as proxy,
+        socket.socket(socket.AF_UNIX) as first,
+        socket.socket(socket.AF_UNIX) as near,
+    ):
+        first.connect(proxy.path)
+        near.connect(proxy.path)
+        near.settimeout(10)
+        assert near.recv(1000).split()[1] == b"503"
+        first.close()
+        until = time.monotonic() + 10
+        while (status := ask(proxy.path, b"GET / HTTP/1.1\r\n\r\n").split()[1]) != b"405":
+            assert status == b"503"
+            assert time.monotonic() < until
+
+
+# What gets round a comparison of names: a string of C ends at NUL, `inet_aton` at a space, IDNA folds, a zone has %.
+ODD = [
+    "\0",
+    " ",
+    "\t",
+    "\x0b",
+    "\x0c",
+    "\r",
+    "\n",
+    "%",
+    "%00",
+    "%lo",
+    "/",
+    "\\",
+    "#",
+    "?",
+    "@",
+    ":",
+    "[",
+    "]",
+    ",",
+    "*",
+    "\x7f",
+    "\x80",
+]
+ODD += [
+    ".",
+    "..",
+    "-",
+    "_",
+    "xn--",
+    "\xad",
+    "\u3002",
+    "\uff0e",
+    "\u24d6",
+    "\u212a",
+    "\u0664",
+    "a" * 63,
+    "a" * 64,
+    "a." * 130,
+]
+PLAIN = [
+    "127.0.0.1",
+    "8.8.4.4",
+    "127.1",
+    "0x7f.1",
+    "2130706433",
+    "::1",
+    "[::1]",
+    "[::ffff:8.8.4.4]",
+    "localhost",
+    "evil.example",
+]
+PLAIN += ["good.test", "t.test", ".t.test", "x.t.test", "a_b.t.test", "x.8.4.4", "8.1"]
+LISTED = ["good.test", "*.t.test", "localhost:8377", "10.0.0.7:11434", "[fd00::1]:80"]
+
+
+def host_like(chance: random.Random) -> bytes:
+    """What a client may name: parts of names and addresses, with what does not belong between them."""
+    parts = chance.choices(PLAIN, k=chance.randrange(3)) + chance.choices(["", "", ".t.test", ".t.test", "good.test"])
+    for _ in range(chance.choice([0, 0, 1, 2])):
+        parts.insert(chance.randrange(len(parts) + 1), chance.choice(ODD))
+    text = "".join(parts).encode(chance.choice(["utf-8", "utf-16-le"]) if chance.random() < 0.1 else "utf-8")
+    for _ in range(chance.choice([0, 0, 0, 1, 3])):
+        at = chance.randrange(len(text) + 1)
+        text = text[:at] + bytes([chance.randrange(256)]) + text[at:]
+    return text
+
+
+def is_well_formed(name: str) -> bool:
+    """The law in other words than in the code: RFC 1123 with `_`, and no other way to write an address."""
+    labels = name.split(".")
+    if not 0 < len(name) <= 253 or not all(0 < len(label) <= 63 for label in labels):
+        return False
+    fine = all(not set(label) - set("abcdefghijklmnopqrstuvwxyz0123456789-_") for label in labels)
+    return fine and not any(label[0] == "-" or label[-1] == "-" for label in labels) and not labels[-1].isdigit()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_only_a_name_as_the_list_has_it_is_resolved(
+    seed: int, monkeypatch: pytest.MonkeyPatch, caught: list[BaseException]
+) -> None:
+    """`8.8.4.4`, NUL and `.t.test` fitted `*.t.test`, and the resolver saw only what stands before the NUL."""
+    asked: list[str] = []
+
+    def resolve(host: str, port: int, *_: object, **__: object) -> list[object]:
+        asked.append(host)
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    chance = random.Random(seed)
+    entries = tuple(map(hosts.entry, LISTED))
+    with Proxy(LISTED) as proxy:
+        resolved = 0
+        for _ in range(1500):
+            asked.clear()
+            named, port = host_like(chance), chance.choice([443, 8377, 80])
+            status = ask(proxy.path, b"CONNECT %s:%d HTTP/1.1\r\n\r\n" % (named, port)).split()[1]
+            assert status in (b"400", b"403", b"502"), named
+            assert len(asked) == (status == b"502"), named
+            for host in asked:
+                assert is_well_formed(host) or host in ("10.0.0.7", "fd00::1"), (named, host)
+                assert named.decode("ascii").lower().removesuffix(".").strip("[]") == host, (
+                    "nothing was cut or folded"
+                )
+                assert hosts.lets_through(host, port, entries)
+                resolved += 1
+        assert resolved > 10
+    assert not any(re.search(r"[^a-z0-9._:-]", one) for one in proxy.refused)
+    assert caught == []
+
+
+@pytest.fixture
+def caught(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
+    """What ended a thread, and would be a traceback in the log of a task."""
+    found: list[BaseException] = []
+
+    def catch(args: threading.ExceptHookArgs) -> None:
+        assert args.exc_value is not None
+        found.append(args.exc_value)
+
+    monkeypatch.setattr(threading, "excepthook", catch)
+    return found
+
+
+@pytest.mark.parametrize("whose", [(socket.socket, "accept"), (threading.Thread, "start")])
+def test_a_full_machine_does_not_end_it(
+    whose: tuple[type, str], monkeypatch: pytest.MonkeyPatch, caught: list[BaseException]
+) -> None:
+    with Proxy(["a.example.com"]) as proxy:
+        assert b"405" in ask(proxy.path, b"GET / HTTP/1.1\r\n\r\n")
+        true, left = getattr(*whose), [OSError(errno.EMFILE, "Too many open files"), RuntimeError("no new thread")]
+
+        def fail(own: object) -> object:
+            error = left[whose[1] == "start"] if len(left) == 2 else None
+            if error is None:
+                return true(own)
+            left.pop()
+            raise error
+
+        monkeypatch.setattr(*whose, fail)
+        answers = []
+        for _ in range(3):  # the first was waited for already
+            with suppress(ConnectionError):
+                answers.append(ask(proxy.path, b"GET / HTTP/1.1\r\n\r\n"))
+        assert b"405" in answers[-1]
+        assert len(left) == 1, "it has failed once"
+    assert caught == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [b".t.test", b"a..t.test", b"a" * 64 + b".t.test", b"8.8.4.4\0.t.test", b"a." * 126 + b".t.test", b"xn--.t.test"],
+)
+def test_what_is_no_name_is_a_bad_request(host: bytes, caught: list[BaseException]) -> None:
+    """The codec of Python raised for the first three."""
+    with Proxy(["*.t.test"]) as proxy:
+        answer = ask(proxy.path, b"CONNECT %s:443 HTTP/1.1\r\n\r\n" % host)
+        assert answer.split()[1] == b"400"
+        assert b"host name" in answer.partition(b"\r\n\r\n")[2]
+    assert caught == []
+
+
+LINES = [b"CONNECT", b"connect", b"GET", b"POST", b"PRI", b"", b"\x05\x01\0", b"\x16\x03\x01", b"\0"]
+GAPS = [b" ", b"", b"\t", b"  ", b"\r", b"\n", b"\0"]
+ENDS = [b"\r\n\r\n", b"\r\n\r\n", b"\r\n\r\n", b"\n\n", b"\r\n", b"", b"\r\n\r\nabc", b"\r\n\r\n" + b"x" * 70_000]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_request_gets_an_answer(seed: int, caught: list[BaseException], echo: int) -> None:
+    chance = random.Random(seed)
+    with Proxy([*LISTED, f"localhost:{echo}"]) as proxy:
+        for _ in range(400):
+            words = [chance.choice(LINES), host_like(chance) + b":%d" % chance.randrange(100_000)]
+            words += [chance.choice([b"HTTP/1.1", b"HTTP/1.1", b"HTTP/9.9", b"", b"HTTP/1.1\r\nX: \xff\0"])]
+            request = b"".join(word + chance.choice(GAPS) for word in words[:-1]) + words[-1] + chance.choice(ENDS)
+            answer = ask(proxy.path, request)
+            assert re.match(rb"HTTP/1\.1 (?:400|403|405|408|502) ", answer), (request, answer)
+        assert b"cba" in ask(proxy.path, b"CONNECT localhost:%d HTTP/1.1\r\n\r\nabc" % echo)
+    assert caught == []
 
 
 @pytest.mark.parametrize(
