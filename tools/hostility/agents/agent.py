@@ -27,6 +27,8 @@ __all__ = ["BLOCKS", "SCALES", "Plan", "command", "history", "inner", "main", "p
 
 MOST_BLOCKS = 6
 BASES = ("plain",) * 6 + ("submodule", "lfs")
+# How the repository of an owner is laid out, of which `cwd` names the top.
+OWNED = ("plain", "plain", "bare", "apart", "submodule")
 # What the base holds: it counts whatever is ignored.
 BASE = (b"README", b"data.txt", b"setup.sh", b"accept.sh", b"folder/file", b".gitignore")
 AGAIN = ("",) * 5 + ("retry", "retry", "base")
@@ -38,7 +40,7 @@ BOOT = "import sys; sys.path.append({root!r}); from tools.hostility.agents.agent
 class Plan:
     """What one seed does. blocks: in their order; again: "retry" where the first attempt fails, "base" where a task
     begins with its work; lines: whether setup and accept run scripts of the tree; then: "merge" or nothing; lfs:
-    whether its host has git-lfs; base: what its repository holds; kill: what is killed, git, saver or merger."""
+    whether its host has git-lfs; base: what its repository holds, with `cwd` how it is laid out; kill: what is killed, git, saver or merger."""
 
     blocks: tuple[str, ...]
     sandbox: bool
@@ -101,6 +103,8 @@ def plan(seed: int, only: str = "") -> Plan:
     blocks = sorted(chosen, key=lambda name: (STAGES.index(BLOCKS[name].stage), name))
     if said["kind"] not in SAVED:
         said |= {"then": "", "again": "", "kill": "", "base": "plain"}
+    if said["kind"] == "cwd":
+        said["base"] = first.wants.get("base", chance.choice(OWNED))
     if said["kind"] == "worktree" and any(BLOCKS[name].stage in ("make", "tear") for name in blocks):
         said["sandbox"] = False  # in a sandbox its git directory may only be read
     if said["kill"] == "merger":

@@ -31,7 +31,7 @@ from tools.hostility.agents.judging import Manifest
 from tools.hostility.agents.killing import Killer, of_tasks
 from tools.hostility.agents.place import OF_THE_USER, SAVED
 from tools.hostility.agents.profiles import worker_file
-from tools.hostility.agents.remotes import Remote, git
+from tools.hostility.agents.remotes import Remote, owned
 from tools.hostility.arena import SETTINGS, judge_nodes
 
 SLOTS, REMOTES = 6, 64
@@ -300,8 +300,9 @@ class Match:
         self.seed, self.plan = seed, mine
         self._arena, self._pool, self._only = arena, arena.pool, only
         self.task, self._next, self._after = f"hostile{seed}", f"next{seed}", f"base{seed}"
-        self.remote = arena.remote(mine.base)
+        self.remote = arena.remote(mine.base if mine.kind in SAVED else "plain")
         self._owned = self._pool.desk.with_name("owned") / self.task
+        self._looked = list[Path]()
         self._killer = Killer(self.task, str(self._pool.root), mine.kill, seed) if mine.kill else None
         self._killed = ""
 
@@ -317,7 +318,7 @@ class Match:
         if mine.kind in SAVED:
             workspace = {"repo": str(self.remote.path)}
         elif mine.kind == "cwd":
-            git(self.remote.path, "clone", "-q", ".", str(self._owned))
+            self._looked = owned(self.remote.path, self._owned, mine.base)
         retries = 2 if mine.kill else int(mine.again == "retry")
         cwd = str(self._owned) if mine.kind == "cwd" else ""
         prompt = self._arena.prompt(self.task, "hostile", self.seed, self._only, mine.again)
@@ -377,11 +378,11 @@ class Match:
 
     def owner_looks(self) -> Iterator[str]:
         """Have the owner of a real clone run git there, where a sandbox held the agent."""
-        if self.plan.kind == "cwd" and self.plan.sandbox:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+        for place in self._looked if self.plan.sandbox else ():
+            with contextlib.suppress(subprocess.TimeoutExpired, OSError):
                 subprocess.run(
                     ["git", "status"],
-                    cwd=self._owned,
+                    cwd=place,
                     env={**os.environ, "HOME": str(self._pool.desk)},
                     stdin=subprocess.DEVNULL,
                     capture_output=True,

@@ -160,3 +160,25 @@ class Remote:
     def holds(self, name: str) -> bool:
         """Return whether main has a file."""
         return bool(git(self.path, "ls-tree", "main", "--", name))
+
+
+def owned(remote: Path, folder: Path, layout: str) -> list[Path]:
+    """Make a repository of an owner in a folder, and return where he runs git. layout: plain, a clone; bare, a git
+    directory `.bare` that a file `.git` names, with a worktree; apart, a clone whose git directory lies beside it;
+    submodule, a clone with one."""
+    if layout == "bare":
+        folder.mkdir()
+        git(folder, "clone", "-q", "--bare", str(remote), ".bare")
+        (folder / ".git").write_text("gitdir: ./.bare\n")
+        git(folder, "worktree", "add", "-q", "tree", "main")
+        return [folder, folder / "tree"]
+    if layout == "apart":
+        folder.mkdir()
+        git(folder, "clone", "-q", f"--separate-git-dir={folder}/data", str(remote), "tree")
+        return [folder / "tree"]
+    git(remote, "clone", "-q", ".", str(folder))
+    if layout == "submodule":
+        words = ("submodule", "--quiet", "add", str(remote), "libs/sub")
+        git(folder, "-c", "protocol.file.allow=always", *words)
+        git(folder, "commit", "-qm", "a submodule")
+    return [folder]

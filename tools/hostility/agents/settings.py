@@ -12,6 +12,7 @@ import ctypes
 import os
 import platform
 import socket
+import subprocess
 
 from tools.hostility.agents.place import KINDS, REPOSITORY, SAVED, Place, add, block, clear, link, put
 
@@ -148,6 +149,45 @@ def commondir(place: Place) -> None:
     put(f"{folder}/config", f"[core]\nrepositoryformatversion = 0\nbare = false\nfsmonitor = {trap}\n".encode())
     put(f"{folder}/HEAD", b"ref: refs/heads/main\n")
     put(f"{place.own}/commondir", f"{folder}\n".encode())
+
+
+def _git_directories(top: str) -> list[str]:
+    """Return every folder of a tree that git takes for a repository's own."""
+    found = []
+    for folder, names, files in os.walk(top):
+        if "HEAD" in files and {"objects", "refs"} <= set(names):
+            found.append(folder)
+    return found
+
+
+@block("set", ("cwd",), sandbox=True, kind="cwd", base="bare")
+def git_directories(place: Place) -> None:
+    """Settings and hooks in every git directory of the tree, whatever its name."""
+    trap = place.trap()
+    for folder in _git_directories(place.tree):
+        for name, text in (("config", f"[core]\nfsmonitor = {trap}\n"), ("config.worktree", _settings(trap).decode())):
+            with contextlib.suppress(OSError):
+                add(f"{folder}/{name}", text.encode())
+        for name in HOOKS:
+            with contextlib.suppress(OSError):
+                put(f"{folder}/hooks/{name}", place.bait(f"git_directories.{name}.git").encode(), 0o755)
+
+
+@block("set", ("cwd",), sandbox=True, kind="cwd", base="submodule")
+def replaced(place: Place) -> None:
+    """A repository of its own in the place of each one below the top, whose folders it moves out of the way."""
+    trap = place.trap()
+    inner = [folder for folder, names, files in os.walk(place.tree) if ".git" in (*names, *files)]
+    for folder in inner:
+        way = os.path.relpath(folder, place.tree).split("/")
+        for count in range(1, len(way) + 1):
+            with contextlib.suppress(OSError):
+                os.rename("/".join(way[:count]), "/".join([*way[: count - 1], f"old-{way[count - 1]}"]))
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            os.makedirs(folder, exist_ok=True)
+            place.git("init", "-q", ".", at=folder)
+            place.git("commit", "-q", "--allow-empty", "-m", "replaced", at=folder)
+            add(f"{folder}/.git/config", f"[core]\nfsmonitor = {trap}\n".encode())
 
 
 @block("set", SAVED)
