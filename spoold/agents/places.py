@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from spoold.agents import homes
 from spoold.agents.accepting import inside
-from spoold.agents.sandbox.guarded import Whose
+from spoold.agents.sandbox.guarded import MOUNTS_MAX, Whose, git_directory, takes
 from spoold.agents.workspace.git import Git, GitFailed, links
 from spoold.protocol.errors import SpoolError, legible
 from spoold.system.walking import walk
@@ -28,6 +28,13 @@ KEPT_S = 7 * 86_400.0
 FILES_MAX = 200_000
 # How long (s) repositories are looked for, and how many are named.
 LOOK_S, WARNED_MAX = 10.0, 20
+
+
+_MADE = ": the agent made a repository there. Git run in it runs its hooks and settings: look at them first."
+_REPLACED = (
+    ": the agent put another repository in the place of the one that was there. Git run there, or in the repository "
+    "around it, runs its hooks and settings: run none before you have moved it away and put your own back."
+)
 
 
 class NoPlace(SpoolError):
@@ -145,7 +152,7 @@ class Folder:
         self._homes = os.path.join(state_home(environ), "spoold", "agents", "homes")
         self._home = os.path.join(self._homes, _name(environ))
         self._before: dict[str, tuple[int, int]] | None = {}
-        self._there: set[str] | None = None
+        self._there: dict[str, tuple[int, int]] | None = None
 
     def open(self) -> Opened:
         """Return the folder, with a home beside it."""
@@ -186,12 +193,9 @@ class Folder:
         now = None if self._there is None else _repositories(self._directory)
         if now is None or self._there is None:
             return ()
-        made = sorted(now - self._there)
-        told = [
-            f"{legible(path)}: the agent made a repository there. Git run in it runs its hooks and settings: look at "
-            "them first."
-            for path in made[:WARNED_MAX]
-        ]
+        before = self._there
+        made = sorted(path for path, which in now.items() if before.get(path) != which)
+        told = [legible(path) + (_REPLACED if path in before else _MADE) for path in made[:WARNED_MAX]]
         return (*told, f"and {len(made) - WARNED_MAX} more") if len(made) > WARNED_MAX else tuple(told)
 
     def close(self, *, over: bool) -> None:
@@ -221,27 +225,57 @@ def _files(directory: str) -> dict[str, tuple[int, int]] | None:
     return found
 
 
-def _repositories(directory: str) -> set[str] | None:
-    """Return the folders that git takes for repositories, bare ones too; None where there is too much to look at."""
-    found, entries, until = set[str](), 0, time.monotonic() + LOOK_S
+def _repositories(directory: str) -> dict[str, tuple[int, int]] | None:
+    """Return the folders that git takes for repositories, bare ones too, each with the device and inode of its git
+    directory or of the file that names that; None where there is too much to look at."""
+    found, entries, until = dict[str, tuple[int, int]](), 0, time.monotonic() + LOOK_S
     for folder in walk(directory):
         entries += len(folder.folders) + len(folder.files)
         if entries > FILES_MAX or time.monotonic() > until:
             return None
-        bare = "HEAD" in folder.files and {"objects", "refs"} <= set(folder.folders)
-        if bare or ".git" in (*folder.folders, *folder.files):
-            found.add(folder.path or ".")
+        bare = takes((*folder.folders, *folder.files))
+        own = ".git" in folder.files or (".git" in folder.folders and _holds_something(".git", folder.fd))
+        if own or bare:
+            with suppress(OSError):
+                status = os.stat(".git" if own else ".", dir_fd=folder.fd, follow_symlinks=False)
+                found[folder.path or "."] = (status.st_dev, status.st_ino)
         folder.folders[:] = [] if bare else [name for name in folder.folders if name != ".git"]
     return found
 
 
+def _holds_something(name: str, above: int) -> bool:
+    """Return whether a folder is not empty, as one is that a sandbox put where none can be made."""
+    try:
+        opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except OSError:
+        return True
+    try:
+        return bool(os.listdir(opened))
+    except OSError:
+        return True
+    finally:
+        os.close(opened)
+
+
 def _submodules(directory: str) -> tuple[str, ...]:
-    """Return the paths of a repository's submodules, as its index says, which no agent in a sandbox writes."""
-    git = Git(os.path.join(directory, ".git"))
-    with suppress(GitFailed):
-        if os.path.isdir(git.directory):
-            return tuple(links(git("ls-files", "--stage", "-z").names))
-    return ()
+    """Return the paths of submodules, and of those within them, as the indexes say of the repository in which a
+    folder lies, which no agent in a sandbox writes."""
+    top = directory
+    while not os.path.lexists(f"{top}/.git"):
+        if top == "/":
+            return ()
+        top = os.path.dirname(top)
+    found: dict[str, None] = {}
+    trees = [top]
+    while trees and len(found) <= MOUNTS_MAX:
+        tree = trees.pop()
+        with suppress(GitFailed):
+            for name in links(Git(git_directory(tree))("ls-files", "--stage", "-z").names):
+                path = os.path.join(tree, name)
+                if path not in found and os.path.lexists(f"{path}/.git"):
+                    trees.append(path)
+                found[path] = None
+    return tuple(os.path.relpath(path, directory) for path in found if path.startswith(f"{directory}/"))
 
 
 def state_home(environ: Mapping[str, str]) -> str:

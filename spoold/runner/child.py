@@ -18,7 +18,7 @@ import warnings  # noqa: F401 - os.execvpe imports it: here that is done once, n
 
 from spoold.runner import tree
 from spoold.runner.entering import NotAllowed, enter
-from spoold.runner.refusal import Refused, describe, forbidden, refused
+from spoold.runner.refusal import ENTERING, Refused, describe, forbidden, refused
 from spoold.runner.spot import Spot
 
 TYPE_CHECKING = False
@@ -149,7 +149,7 @@ def _become(
         os.dup2(streams[2], 2)
         for descriptor in keep:
             os.set_inheritable(descriptor, True)
-        stage = f"cannot enter the working directory {place[0]}"
+        stage = f"{ENTERING} {place[0]}"
         enter(*place)
         stage = f"cannot execute {argv[0]}"
         os.execvpe(argv[0], list(argv), env)

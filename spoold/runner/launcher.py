@@ -24,7 +24,7 @@ import time
 from spoold.runner import tree
 from spoold.runner.child import RESET, readable
 from spoold.runner.entering import NotAllowed, enter
-from spoold.runner.refusal import Refused, forbidden, refused
+from spoold.runner.refusal import ENTERING, Refused, forbidden, refused
 from spoold.runner.wire import Wire
 
 TYPE_CHECKING = False
@@ -182,7 +182,7 @@ class _Launching:
         opened: list[int] = []
         try:
             opened += self._streams()
-            stage = f"cannot enter the working directory {message['cwd']}"
+            stage = f"{ENTERING} {message['cwd']}"
             enter(message["cwd"], message["within"])
             stage = f"cannot execute {message['argv'][0]}"
             self._pid = _spawn(message["argv"], message["env"], opened)

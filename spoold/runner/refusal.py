@@ -19,6 +19,7 @@ _NO_PROCESS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 _PAGES = 32  # Linux: MAX_ARG_STRLEN
 _SHOWN = 1000
 _FIRST_LINE = 256  # Linux: BINPRM_BUF_SIZE
+ENTERING = "cannot enter the working directory"
 _FIX = "have the program read it from standard input or from the file that SPOOL_TASK_FILE names"
 
 
@@ -60,6 +61,9 @@ def refused(
     elif not number and any("\0" in word for word in argv):
         place = next(n for n, word in enumerate(argv) if "\0" in word)
         why = f"argument {place} holds a NUL byte, which no program can be given"
+    elif stage.startswith(ENTERING):
+        if number in (errno.ENOENT, errno.ENOTDIR):
+            why += ". cwd names no folder of this machine: make it, or change cwd"
     elif number in (errno.ENOENT, errno.ENOEXEC) and argv:
         why += _unfit(argv, env or {})
     return Refused(f"{stage[:_SHOWN]}: {why[:_SHOWN]}", code, number)

@@ -77,7 +77,8 @@ def test_a_prompt_may_stand_in_a_file_of_the_workspace_and_nowhere_else(tmp_path
 MAKES = """import pathlib, sys
 for name in ("new/.git", "bare/objects", "bare/refs", "old/.git"):
     pathlib.Path(name).mkdir(parents=True, exist_ok=True)
-pathlib.Path("bare/HEAD").write_text("ref: refs/heads/main")
+for name in ("bare/HEAD", "new/.git/HEAD"):
+    pathlib.Path(name).write_text("ref: refs/heads/main")
 print("made")
 """
 
@@ -85,7 +86,7 @@ print("made")
 def test_repositories_that_an_agent_made_in_a_folder_of_its_owner_are_named(tmp_path: Path) -> None:
     """G: their hooks and settings run where the owner uses git there."""
     desk = Desk(tmp_path, MAKES, cwd=tmp_path / "mine")
-    (tmp_path / "mine" / "old" / ".git").mkdir(parents=True)
+    (tmp_path / "mine" / "old" / ".git" / "refs").mkdir(parents=True)
     ended = desk.run(prompt="x")
     assert (ended.code, ended.result["outcome"]) == (0, "done")
     named = [line.partition(":")[0] for line in ended.result["warnings"]]
@@ -94,13 +95,31 @@ def test_repositories_that_an_agent_made_in_a_folder_of_its_owner_are_named(tmp_
     assert "warnings" not in desk.run(prompt="x").result, "the next one finds them"
 
 
+def test_a_repository_in_the_place_of_another_is_known_by_its_inode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B4: the owner's, which was moved away, is not the only one that is named. B6: an empty `.git` is none."""
+    for name in ("work", "mine/libs/sub/.git/refs"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "mine")
+    folder = places.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
+    folder.open()
+    (tmp_path / "mine" / ".git").mkdir()
+    assert folder.save("").warnings == ()
+    (tmp_path / "mine/libs").rename(tmp_path / "mine/old")
+    (tmp_path / "mine/libs/sub/.git/refs").mkdir(parents=True)
+    moved, made = sorted(folder.save("").warnings, reverse=True)
+    assert moved.startswith("old/sub: the agent made a repository there")
+    assert made.startswith("libs/sub: the agent put another repository in the place")
+
+
 def test_in_a_folder_too_large_to_be_looked_at_nothing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "FILES_MAX", 3)
     for number in range(3):
         (tmp_path / f"{number}").mkdir()
-    assert places._repositories(str(tmp_path)) == set()
+    assert places._repositories(str(tmp_path)) == {}
     (tmp_path / "3").mkdir()
     assert places._repositories(str(tmp_path)) is None
 

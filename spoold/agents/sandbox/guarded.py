@@ -5,12 +5,14 @@ outside of the sandbox: so the agent must not write those files, move the folder
 its place. Whose repository it is decides how much of it is held:
 
     own      a clone that was made for this attempt: the agent commits there, and what leads git away is held
-    shared   a repository that others use, too, as of `cwd` and of a worktree: all of it may only be read, also those
-             within; where there is none, none can be made
+    shared   a repository that others use, too, as of `cwd` and of a worktree: every git directory within may only be
+             read: each that a `.git` in the workspace or above it leads to, by a file, a link, a `commondir` or
+             alternates, and each that git would find by itself. The folders above them cannot be moved. Where git
+             looks for a repository of the owner and there is none, none can be made
     none     a folder that goes with the attempt: nobody runs git there
 
 Law: what is held is decided once, before the agent begins, and never by what it wrote. A `.git` that names another
-folder counts only where that folder names it, too: no agent can write that there.
+folder is shown only where that folder names it, too: no agent can write that there. What cannot be held is an error.
 
 Touches: files.
 """
@@ -18,7 +20,7 @@ Touches: files.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -33,19 +35,22 @@ _SETTINGS = (
     *(".claude", ".codex", ".gemini", ".opencode", ".qwen", ".cursor", ".vscode", ".envrc"),
     *(".mcp.json", "opencode.json", "opencode.jsonc", ".husky", ".pre-commit-config.yaml"),
 )
-# More repositories within one folder are not held one by one.
-_WITHIN_MAX = 1000
+# Each place that is held is a mount: 1000 take bubblewrap 4 s for each command, and it takes no more than 3000.
+MOUNTS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
     """What of a workspace is held. pinned: writable, but it cannot be moved or replaced; fixed: read only; shown: the
-    repository of a worktree, which lies elsewhere and may be read; absent: not there, and it cannot be made."""
+    repository of a worktree, which lies elsewhere and may be read; absent: not there, and it cannot be made; above:
+    the folders above these, as pinned; loose: what cannot be held, and the fix, () for nothing."""
 
     pinned: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
+    loose: tuple[str, ...] = ()
 
 
 NOTHING = Guarded()
@@ -53,18 +58,127 @@ NOTHING = Guarded()
 
 def guarded(workspace: str, whose: Whose, submodules: Sequence[str] = ()) -> Guarded:
     """Return what is to be held in a workspace. submodules: paths at which git looks for a repository, also where
-    there is none yet. Errors: OSError."""
+    there is none yet: folders on the way to them are made. Errors: OSError."""
     if whose == "none":
         return NOTHING
     git = f"{workspace}/.git"
     settings = tuple(path for name in _SETTINGS if os.path.lexists(path := f"{workspace}/{name}"))
     if whose == "own":
         return Guarded((git,), (*_there(git, _FIXED), *settings))
-    within = tuple(f"{workspace}/{path}/.git" for path in _within(workspace))
-    absent = tuple(path for one in submodules if not os.path.lexists(path := f"{workspace}/{one}/.git"))
-    if os.path.lexists(git):
-        return Guarded(fixed=(git, *settings, *within), shown=_elsewhere(git), absent=absent)
-    return Guarded(fixed=(*settings, *within), absent=(git, *absent))
+    ways = _Ways(workspace)
+    for entry in (git, *_within(workspace)):
+        ways.follow(entry)
+    for folder in _parents(workspace):
+        ways.follow(f"{folder}/.git")
+    if not os.path.lexists(git) and any(takes(_names(one)) for one in (workspace, *_parents(workspace))):
+        ways.held.setdefault(workspace)
+    for path in (git, *(f"{workspace}/{one}/.git" for one in submodules)):
+        if not os.path.lexists(path):
+            ways.keep_away(path)
+    held = _outermost(ways.held)
+    absent = tuple(path for path in ways.absent if not any(_below(path, one) for one in held))
+    above = tuple(dict.fromkeys(one for path in (*held, *absent) for one in _parents(path) if _below(one, workspace)))
+    if len(held) + len(absent) + len(above) > MOUNTS_MAX:
+        problem = f"{workspace} has more repositories, and folders above them, than the {MOUNTS_MAX} that can be held"
+        ways.loose += [problem, "name a smaller folder with cwd"]
+    fixed = tuple(dict.fromkeys((*held, *settings)))
+    return Guarded((), fixed, _elsewhere(git), absent, above, tuple(ways.loose[:2]))
+
+
+def takes(names: Iterable[str]) -> bool:
+    """Return whether git takes a folder with these names in it for a git directory."""
+    there = set(names)
+    return "HEAD" in there and ({"objects", "refs"} <= there or "commondir" in there)
+
+
+def git_directory(tree: str) -> str:
+    """Return the git directory of a tree, as its `.git` says."""
+    git = f"{tree}/.git"
+    _, _, said = ("", "", "") if os.path.isdir(git) else _text(git).partition("gitdir:")
+    return os.path.realpath(os.path.join(tree, said.strip("\n\r ")) if said else git)
+
+
+class _Ways:
+    """Where git is led from `.git` entries. held: what that is within the workspace; absent: the same, where it is
+    not there; loose: what cannot be held, and the fix."""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        self.held: dict[str, None] = {}
+        self.absent: dict[str, None] = {}
+        self.loose: list[str] = []
+        self._seen: set[str] = set()
+
+    def follow(self, entry: str) -> None:
+        """Follow a `.git` of any kind, or a folder that git takes for a git directory."""
+        if not os.path.lexists(entry):
+            return
+        real = self._reach(entry)
+        if os.path.isdir(real):
+            self._directory(real)
+            return
+        self._hold(real)
+        _, _, said = _text(real).partition("gitdir:")
+        if said.strip():
+            self._lead(os.path.dirname(real), said.strip("\n\r "), self._directory)
+
+    def keep_away(self, path: str) -> None:
+        """Note what must not be made, and make the folders on the way to it."""
+        at = self._workspace
+        for name in os.path.relpath(os.path.dirname(path), at).split("/"):
+            at = os.path.normpath(f"{at}/{name}")
+            if not os.path.lexists(at):
+                os.mkdir(at)
+            elif os.path.islink(at) or not os.path.isdir(at):
+                self._cannot(at, "is no folder, and git looks for a repository there")
+                return
+        self.absent.setdefault(path)
+
+    def _directory(self, path: str) -> None:
+        if path in self._seen:
+            return
+        self._seen.add(path)
+        self._hold(path)
+        for name in (*_links(path), *(f"hooks/{name}" for name in _links(f"{path}/hooks"))):
+            self._lead(path, name, self._hold)
+        if common := _text(f"{path}/commondir").strip():
+            self._lead(path, common, self._directory)
+        for line in _text(f"{path}/objects/info/alternates").splitlines():
+            if line.strip() and not line.startswith("#"):
+                self._lead(f"{path}/objects", line.strip('"'), self._objects)
+
+    def _objects(self, path: str) -> None:
+        if path not in self._seen:
+            self._seen.add(path)
+            self._hold(path)
+            for line in _text(f"{path}/info/alternates").splitlines():
+                if line.strip() and not line.startswith("#"):
+                    self._lead(path, line.strip('"'), self._objects)
+
+    def _lead(self, base: str, said: str, then: Callable[[str], None]) -> None:
+        real = self._reach(os.path.join(base, said))
+        if os.path.lexists(real):
+            then(real)
+        elif _below(real, self._workspace):
+            self.keep_away(real)
+
+    def _hold(self, path: str) -> None:
+        if path == self._workspace or _below(path, self._workspace):
+            self.held.setdefault(path)
+
+    def _reach(self, path: str) -> str:
+        """Return where a path leads. A link that the agent could replace cannot be held, unless it is in what is."""
+        at = "/"
+        for name in path.split("/"):
+            at = os.path.normpath(os.path.join(at, name))
+            if os.path.islink(at):
+                if _below(at, self._workspace) and not any(_below(at, one) for one in self.held):
+                    self._cannot(at, "is a link on the way to a repository, and the agent could put another there")
+                at = os.path.realpath(at)
+        return at
+
+    def _cannot(self, path: str, why: str) -> None:
+        self.loose += [f"{path} {why}", "replace it by the folder that it names, or remove it"]
 
 
 def disarm(held: Guarded) -> list[str]:
@@ -85,21 +199,55 @@ def _there(folder: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(path for name in names if os.path.exists(path := f"{folder}/{name}"))
 
 
-def _within(workspace: str) -> list[str]:
-    """Return the folders below a workspace that are repositories."""
-    found: list[str] = []
+def _within(workspace: str) -> Iterator[str]:
+    """Yield each `.git` below a workspace, and each folder that git takes for a git directory."""
     for folder in walk(workspace):
-        if folder.path and ".git" in (*folder.folders, *folder.files) and len(found) < _WITHIN_MAX:
-            found.append(folder.path)
-        folder.folders[:] = [name for name in folder.folders if name != ".git"]
-    return found
+        names = (*folder.folders, *folder.files)
+        if folder.path and ".git" in names:
+            yield f"{workspace}/{folder.path}/.git"
+        bare = bool(folder.path) and takes(names)
+        if bare:
+            yield f"{workspace}/{folder.path}"
+        folder.folders[:] = [] if bare else [name for name in folder.folders if name != ".git"]
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the folders above a path, the nearest first."""
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return those that are not below another one."""
+    kept = set(paths)
+    return tuple(path for path in sorted(kept) if not kept.intersection(_parents(path)))
+
+
+def _names(folder: str) -> list[str]:
+    with suppress(OSError):
+        return os.listdir(folder)
+    return []
+
+
+def _links(folder: str) -> list[str]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_symlink())
+    return []
 
 
 def _elsewhere(git: str) -> tuple[str, ...]:
     """Return the folders of a repository elsewhere whose worktree this is, as both of them say; () for any other."""
-    _, _, said = _text(git).partition("gitdir:")
-    own = os.path.realpath(os.path.join(os.path.dirname(git), said.strip()))
-    if os.path.isdir(git) or not said or os.path.realpath(_text(f"{own}/gitdir").strip()) != os.path.realpath(git):
+    own = git_directory(os.path.dirname(git))
+    if (
+        os.path.isdir(git)
+        or own == os.path.realpath(git)
+        or os.path.realpath(_text(f"{own}/gitdir").strip()) != os.path.realpath(git)
+    ):
         return ()
     common = os.path.realpath(os.path.join(own, _text(f"{own}/commondir").strip() or "."))
     return tuple(dict.fromkeys((common, own)))

@@ -32,6 +32,8 @@ def places(scene: Scene, keys_of: str) -> list[Place]:
     Errors: NoSandbox; OSError.
     """
     held = scene.held
+    if held.loose:
+        raise NoSandbox(*held.loose)
     own = {scene.workspace, scene.home, *scene.writable}
     wide = [
         *(_place(at, writable=True) for at in own),
@@ -42,7 +44,7 @@ def places(scene: Scene, keys_of: str) -> list[Place]:
         _check(place, scene.hidden, "the spool", "keep workspaces, homes and settings outside of it")
         _check(place, keys, "a person's keys", "show a smaller folder")
     narrow = [
-        *(_place(at, writable=True) for at in held.pinned),
+        *(_place(at, writable=True) for at in (*held.above, *held.pinned)),
         *(_place(at) for at in (*held.fixed, *(at for at in scene.fixed if os.path.lexists(at)))),
     ]
     for place in narrow:

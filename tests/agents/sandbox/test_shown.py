@@ -124,6 +124,61 @@ def test_a_repository_that_others_use_is_held_with_all_that_are_within(tmp_path:
     assert guarded(str(tmp_path), "none") == Guarded()
 
 
+def bare(path: Path) -> None:
+    """What git takes for a git directory."""
+    for name in ("objects/info", "refs", "hooks"):
+        (path / name).mkdir(parents=True)
+    (path / "HEAD").write_text("ref: refs/heads/main\n")
+
+
+def test_every_git_directory_within_is_held_and_the_folders_above_them(tmp_path: Path) -> None:
+    """B3, B4: as a file names it, as alternates and links lead to it, and as git finds it by itself."""
+    for name in ("a/.bare", "a/nobodys", "b/shared"):
+        bare(tmp_path / name)
+    (tmp_path / "c/store").mkdir(parents=True)
+    (tmp_path / "b/hooks").mkdir()
+    (tmp_path / ".git").write_text("gitdir: a/.bare\n")
+    (tmp_path / "a/.bare/objects/info/alternates").write_text("../../../c/store\n")
+    (tmp_path / "a/.bare/commondir").write_text("../../b/shared\n")
+    (tmp_path / "b/shared/info").symlink_to("../hooks")
+    held = guarded(str(tmp_path), "shared", ("libs/sub",))
+    fixed = {".git", "a/.bare", "a/nobodys", "b/shared", "b/hooks", "c/store"}
+    assert set(held.fixed) == {f"{tmp_path}/{name}" for name in fixed}
+    assert held.absent == (f"{tmp_path}/libs/sub/.git",)
+    assert set(held.above) == {f"{tmp_path}/{name}" for name in ("a", "b", "c", "libs", "libs/sub")}
+    assert not held.loose
+
+
+def test_what_a_git_file_above_names_is_held_and_made_by_nobody(tmp_path: Path) -> None:
+    (tmp_path / ".git").write_text("gitdir: work/data\n")
+    (tmp_path / "work").mkdir()
+    assert set(guarded(f"{tmp_path}/work", "shared").absent) == {
+        f"{tmp_path}/work/{name}" for name in (".git", "data")
+    }
+    bare(tmp_path / "work/data")
+    assert guarded(f"{tmp_path}/work", "shared").fixed == (f"{tmp_path}/work/data",)
+    assert guarded(f"{tmp_path}/work/data", "shared").fixed == (f"{tmp_path}/work/data",), "all of it"
+
+
+@pytest.mark.parametrize("way", [".git", "way"])
+def test_a_link_that_could_be_replaced_is_an_error(tmp_path: Path, way: str) -> None:
+    (tmp_path / "work").mkdir()
+    bare(tmp_path / "work/data/it")
+    (tmp_path / "work" / way).symlink_to("data/it" if way == ".git" else "data")
+    if way == "way":
+        (tmp_path / "work/.git").write_text("gitdir: way/it\n")
+    with pytest.raises(NoSandbox, match="is a link on the way to a repository"):
+        places(scene(tmp_path), "")
+
+
+def test_more_repositories_than_can_be_held_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spoold.agents.sandbox.guarded.MOUNTS_MAX", 5)
+    for name in "abc":
+        (tmp_path / "work" / name / ".git").mkdir(parents=True)
+    with pytest.raises(NoSandbox, match="more repositories"):
+        places(scene(tmp_path), "")
+
+
 def test_where_there_is_no_repository_its_place_is_taken_and_given_back(tmp_path: Path) -> None:
     held = guarded(str(tmp_path), "shared")
     assert held == Guarded(absent=(f"{tmp_path}/.git",))

@@ -40,7 +40,8 @@ BOOT = "import sys; sys.path.append({root!r}); from tools.hostility.agents.agent
 class Plan:
     """What one seed does. blocks: in their order; again: "retry" where the first attempt fails, "base" where a task
     begins with its work; lines: whether setup and accept run scripts of the tree; then: "merge" or nothing; lfs:
-    whether its host has git-lfs; base: what its repository holds, with `cwd` how it is laid out; kill: what is killed, git, saver or merger."""
+    whether its host has git-lfs; base: what its repository holds, or with `cwd` how it is laid out; kill: what is
+    killed, git, saver or merger."""
 
     blocks: tuple[str, ...]
     sandbox: bool

@@ -165,7 +165,10 @@ def git_directories(place: Place) -> None:
     """Settings and hooks in every git directory of the tree, whatever its name."""
     trap = place.trap()
     for folder in _git_directories(place.tree):
-        for name, text in (("config", f"[core]\nfsmonitor = {trap}\n"), ("config.worktree", _settings(trap).decode())):
+        for name, text in (
+            ("config", f"[core]\nfsmonitor = {trap}\n"),
+            ("config.worktree", _settings(trap).decode()),
+        ):
             with contextlib.suppress(OSError):
                 add(f"{folder}/{name}", text.encode())
         for name in HOOKS:
