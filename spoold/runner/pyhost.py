@@ -79,8 +79,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     except OSError as problem:
         name = errno.errorcode.get(problem.errno or 0, "OSError")
         said = f"cannot enter the working directory {request['cwd']}: {name} ({problem.strerror})"
-        code = 127 if problem.errno in (errno.ENOENT, errno.ENOTDIR) else 126
-        return {"exit": code, "message": said, "began": False}
+        gone = problem.errno in (errno.ENOENT, errno.ENOTDIR)
+        said += ". cwd names no folder of this machine: make it, or change cwd" if gone else ""
+        return {"exit": 127 if gone else 126, "message": said, "began": False}
     try:
         target, args, kwargs, calls = request["call"]
         function = _resolve(target)

@@ -141,9 +141,10 @@ def test_a_program_that_is_just_being_written_is_nobodys_fault(bench: Bench) -> 
 
 
 def test_a_folder_that_is_not_there_is_named(bench: Bench) -> None:
-    ending = bench.ended(bench.job(Command(("true",)), cwd="/no/such/folder"))
+    ending = bench.ended(bench.job(Command((sys.executable,)), cwd="/no/such/folder"))
     assert (ending.kind, ending.exit_code, ending.refusal) == ("spawn_failed", 127, errno.ENOENT)
     assert "cannot enter the working directory /no/such/folder" in ending.message
+    assert ending.message.endswith("cwd names no folder of this machine: make it, or change cwd")
 
 
 def test_descriptors_do_not_pile_up(bench: Bench) -> None:

@@ -243,6 +243,28 @@ def test_10_a_repository_that_others_use_is_as_before(stage: Stage, there: bool)
     assert not (stage.top / "ran").exists()
 
 
+REPLACE = """
+mv libs libs.old; mv libs/sub libs/old; mkdir -p libs/sub && cd libs/sub && git init -q . && echo x >.git/made
+cd "$OLDPWD"; echo x >>.bare/config; echo x >.bare/hooks/made; mv .bare .away; echo x >libs/new; echo end
+"""
+
+
+def test_10_a_git_directory_of_any_name_is_held_and_no_folder_above_it_moves(stage: Stage) -> None:
+    """B3, B4: as a file `.git` names it, and a submodule's."""
+    (stage.workspace / ".git").rename(stage.workspace / ".bare")
+    (stage.workspace / ".git").write_text("gitdir: ./.bare\n")
+    inner = stage.workspace / "libs/sub"
+    (inner / ".git/refs").mkdir(parents=True)
+    for path in (stage.workspace / ".git", *stage.workspace.glob("libs/**/*"), stage.workspace / "libs"):
+        os.chown(path, stage.uid, stage.uid)
+    stage.whose = "shared"
+    before = {path: path.read_bytes() for path in (stage.workspace / ".bare").rglob("*") if path.is_file()}
+    assert "end" in stage.run(REPLACE, stage.walls)
+    assert {path: path.read_bytes() for path in (stage.workspace / ".bare").rglob("*") if path.is_file()} == before
+    assert os.listdir(inner / ".git") == ["refs"]
+    assert sorted(os.listdir(stage.workspace / "libs")) == ["new", "sub"], "the agent writes beside it"
+
+
 def test_11_to_follow_a_link_out(stage: Stage) -> None:
     script = """
     ln -s "$TOP/user/.ssh" way; cat way/id_ed25519; echo x >way/new
