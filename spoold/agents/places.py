@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -163,7 +163,7 @@ class Folder:
         os.makedirs(self._home, mode=0o700, exist_ok=True)
         self._before = _files(self._directory)
         self._there = _repositories(self._directory) if self._kept else None
-        links = _submodules(self._directory) if self._kept else ()
+        links = _submodules(self._directory, self._there or ()) if self._kept else ()
         return Opened(
             self._directory, self._home, returning, whose="shared" if self._kept else "none", submodules=links
         )
@@ -257,22 +257,27 @@ def _holds_something(name: str, above: int) -> bool:
         os.close(opened)
 
 
-def _submodules(directory: str) -> tuple[str, ...]:
-    """Return the paths of submodules, and of those within them, as the indexes say of the repository in which a
-    folder lies, which no agent in a sandbox writes."""
+def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the paths of submodules, as the indexes say of the repository in which a folder lies, of those within,
+    and of the submodules' own. In a cage, since an agent may have made one of them."""
+    trees = [os.path.normpath(f"{directory}/{path}") for path in within]
     top = directory
-    while not os.path.lexists(f"{top}/.git"):
-        if top == "/":
-            return ()
+    while top != "/" and not os.path.lexists(f"{top}/.git"):
         top = os.path.dirname(top)
     found: dict[str, None] = {}
-    trees = [top]
-    while trees and len(found) <= MOUNTS_MAX:
+    trees, seen, until = [*trees, top], set[str](), time.monotonic() + LOOK_S
+    while trees and len(found) <= MOUNTS_MAX and time.monotonic() < until:
         tree = trees.pop()
-        with suppress(GitFailed):
-            for name in links(Git(git_directory(tree))("ls-files", "--stage", "-z").names):
+        own = git_directory(tree)
+        if tree in seen or not os.path.isdir(own):
+            continue
+        seen.add(tree)
+        common = os.path.dirname(os.path.dirname(own)) if own.endswith(f"/worktrees/{os.path.basename(own)}") else own
+        with suppress(GitFailed, OSError):
+            listed = Git(own).caged(reads=(common,), writes=()).ask("ls-files", "--stage", "-z", within_s=LOOK_S)
+            for name in links(listed.names):
                 path = os.path.join(tree, name)
-                if path not in found and os.path.lexists(f"{path}/.git"):
+                if os.path.lexists(f"{path}/.git"):
                     trees.append(path)
                 found[path] = None
     return tuple(os.path.relpath(path, directory) for path in found if path.startswith(f"{directory}/"))

@@ -113,6 +113,18 @@ def test_a_repository_in_the_place_of_another_is_known_by_its_inode(
     assert made.startswith("libs/sub: the agent put another repository in the place")
 
 
+def test_a_submodule_that_is_not_there_is_known_in_every_repository_of_a_folder(tmp_path: Path) -> None:
+    """B4: also in one that lies within, and in one whose git directory lies elsewhere."""
+    tree, row = tmp_path / "mine" / "tree", f"160000,{'1' * 40},libs/sub"
+    (tmp_path / "mine").mkdir()
+    subprocess.run(["git", "init", "-q", f"--separate-git-dir={tmp_path}/data", str(tree)], check=True)
+    subprocess.run(["git", "-C", str(tree), "update-index", "--add", "--cacheinfo", row], check=True)
+    (tree / "libs").mkdir()
+    assert places._submodules(f"{tmp_path}/mine", ["tree"]) == ("tree/libs/sub",)
+    assert places._submodules(str(tree)) == ("libs/sub",)
+    assert places._submodules(f"{tree}/libs") == ("sub",)
+
+
 def test_in_a_folder_too_large_to_be_looked_at_nothing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
