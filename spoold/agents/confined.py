@@ -126,6 +126,11 @@ class Confined:
                 self._entered = None
                 disarm(held)
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Which hosts its proxy did not let through, or did not reach, since it was entered."""
+        return () if self._entered is None else self._entered.refused
+
     def wrap(
         self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:

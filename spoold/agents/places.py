@@ -115,6 +115,11 @@ class Sandbox(Protocol):
         """Be ready for the programs of an attempt that works there. Errors: SpoolError, OSError."""
         ...
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Which hosts it did not let through, or did not reach, with cause and fix."""
+        ...
+
     def wrap(
         self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()
     ) -> tuple[Sequence[str], Mapping[str, str]]:
@@ -132,6 +137,11 @@ class Bare:
     def enter(self, opened: Opened) -> AbstractContextManager[None]:
         """There is nothing to be made ready."""
         return nullcontext()
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """It lets everything through."""
+        return ()
 
     def wrap(
         self, argv: Sequence[str], env: Mapping[str, str], fixed: Sequence[str] = (), own: Collection[str] = ()

@@ -42,7 +42,7 @@ from spoold.protocol.told import Message
 T = TypeVar("T")
 # The exit code for what this worker cannot run, and another may.
 NOT_HERE = 126
-QUESTIONS_MAX = 20
+QUESTIONS_MAX, REFUSED_MAX = 20, 3
 # How long (s) an attempt waits for a remote that is away, with its work done; and the pauses between its tries.
 AWAY_S, PAUSE_S, PAUSE_MAX_S, LOOK_S = 900.0, 2.0, 60.0, 0.2
 _SETUP_LINES = 20
@@ -386,6 +386,9 @@ class Attempt:
         """Return a trouble with what the sandbox may have to do with it."""
         said, cli = self._profile.sandbox, self._profile.cli
         hint = confined.hint(said, errors)
+        told = "; ".join(self._sandbox.refused[:REFUSED_MAX])
+        if told and trouble.fault in ("transient", "auth"):
+            return replace(trouble, message=f"{trouble.message} (of what it asked for outside: {told})")
         if trouble.fault == "transient" and not self._heard.answered:
             hint = reaching.hint(cli, errand.model, said, env, f"{trouble.message}\n{errors}") or hint
         return replace(trouble, message=f"{trouble.message}{hint}")

@@ -61,6 +61,29 @@ def test_an_agent_in_a_sandbox_works_and_sees_no_spool(tmp_path: Path, bubblewra
     assert '"result": null' in ended.result["text"]
 
 
+KNOCKS = """
+import os, socket, sys
+host, _, port = os.environ["HTTPS_PROXY"].rpartition("/")[2].partition(":")
+with socket.create_connection((host, int(port))) as way:
+    way.sendall(b"CONNECT pypi.org:443 HTTP/1.1\\r\\n\\r\\n")
+    way.recv(1000)
+sys.exit("it said 403")
+"""
+
+
+def test_an_attempt_that_failed_names_what_its_sandbox_refused(tmp_path: Path, bubblewrap: None) -> None:
+    """Of a program of one's own, the error was its last line, and nothing named the list."""
+    made = desk(tmp_path)
+    (tmp_path / "tools" / "agent.py").write_text(KNOCKS)
+    sandbox = {**made.profile["sandbox"], "network": "proxy", "hosts": ["api.example.com"]}
+    made.profile = {**made.profile, "sandbox": sandbox}
+    ended = made.run(prompt="x")
+    assert ended.result["outcome"] == "failed", ended.said
+    [reason] = ended.result["reasons"]
+    assert "it said 403" in reason
+    assert 'pypi.org:443 is not in the list of hosts of this sandbox. Fix: add "pypi.org" to hosts' in reason
+
+
 def test_a_sandbox_that_would_show_the_spool_is_no_sandbox(tmp_path: Path, bubblewrap: None) -> None:
     made = desk(tmp_path)
     made.profile = {**made.profile, "sandbox": {"kind": "bwrap", "show": [str(tmp_path)]}}

@@ -33,7 +33,7 @@ class Entered:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The hosts that its proxy did not let through."""
+        """The hosts that its proxy did not let through, or did not reach."""
         return () if self.proxy is None else self.proxy.refused
 
 

@@ -44,7 +44,7 @@ class Proxy:
         """listed: as of `Sandbox.hosts`. Errors: ValueError."""
         self._entries = tuple(map(hosts.entry, listed))
         self._room = threading.Semaphore(AT_ONCE)
-        self._refused: list[str] = []
+        self._refused = dict[str, str]()
         self._folder = ""
         self._door = socket.socket(socket.AF_UNIX)
 
@@ -55,8 +55,8 @@ class Proxy:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The first hosts, with ports, that the list did not let through, each once."""
-        return tuple(self._refused)
+        """What it did not let through, or did not reach: host, cause and fix of the first ones, each once."""
+        return tuple(f"{why}. Fix: {fix}" for why, fix in self._refused.items())
 
     def __enter__(self) -> Self:
         """Begin to serve. Errors: OSError."""
@@ -118,8 +118,9 @@ class Proxy:
             _say(near, "400 Bad Request", "CONNECT needs HOST:PORT HTTP/1.1, with a host name or an address")
             return
         if not hosts.lets_through(host, port, self._entries):
-            self._note(f"{host}:{port}")
-            _say(near, "403 Forbidden", f"{host}:{port} is not in the list of hosts of this sandbox")
+            name = host if port == hosts.HTTPS else f"{host}:{port}"
+            why = f"{host}:{port} is not in the list of hosts of this sandbox"
+            self._refuse(near, "403 Forbidden", why, f'add "{name}" to hosts in the sandbox of the profile')
             return
         far = self._reach(near, host, port)
         if far is None:
@@ -137,7 +138,8 @@ class Proxy:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            _say(near, "502 Bad Gateway", f"{host} has no address: {error}")
+            why = f"{host} has no address: {error}"
+            self._refuse(near, "502 Bad Gateway", why, "let this machine look that name up")
             return None
         addresses = [str(each[4][0]) for each in found if hosts.may_connect(host, str(each[4][0]))]
         problem = ""
@@ -154,15 +156,17 @@ class Proxy:
             except OSError as error:
                 problem = f": {error.strerror or error}"
         if not addresses:
-            self._note(f"{host}:{port}")
-            _say(near, "403 Forbidden", f"{host} has an address of this machine or of a private network")
+            why = f"{host} has an address of this machine or of a private network"
+            self._refuse(near, "403 Forbidden", why, "name localhost or that address in hosts, if you mean that")
             return None
-        _say(near, "502 Bad Gateway", f"{host}:{port} cannot be reached{problem}")
+        why = f"{host}:{port} cannot be reached{problem}"
+        self._refuse(near, "502 Bad Gateway", why, "look whether this machine reaches it")
         return None
 
-    def _note(self, host: str) -> None:
-        if host not in self._refused and len(self._refused) < NOTED:
-            self._refused.append(host)
+    def _refuse(self, near: socket.socket, status: str, why: str, fix: str) -> None:
+        if len(self._refused) < NOTED:
+            self._refused.setdefault(why, fix)
+        _say(near, status, why)
 
 
 def _head(near: socket.socket) -> tuple[bytes, bytes]:
