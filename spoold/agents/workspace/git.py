@@ -262,7 +262,7 @@ def run(
     return Done(process.returncode, out.decode("utf-8", "surrogateescape"), errors.decode("utf-8", "replace"))
 
 
-def end_of(text: str, most: int = 600) -> str:
+def end_of(text: str, most: int = 1000) -> str:
     """Return the end of a text, from the beginning of a word on, with a mark where something was cut."""
     return text if len(text) <= most else f"… {text[-most:].partition(' ')[2]}"
 
