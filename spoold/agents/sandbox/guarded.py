@@ -23,6 +23,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from spoold.system.walking import walk
@@ -66,19 +67,20 @@ def guarded(workspace: str, whose: Whose, submodules: Sequence[str] = ()) -> Gua
     if whose == "own":
         return Guarded((git,), (*_there(git, _FIXED), *settings))
     ways = _Ways(workspace)
-    for entry in (git, *_within(workspace)):
+    above_it = (f"{folder}/.git" for folder in _parents(workspace))
+    for entry in chain([git], _within(workspace), above_it):
         ways.follow(entry)
-    for folder in _parents(workspace):
-        ways.follow(f"{folder}/.git")
+        if ways.full:
+            break
     if not os.path.lexists(git) and any(takes(_names(one)) for one in (workspace, *_parents(workspace))):
         ways.held.setdefault(workspace)
     for path in (git, *(f"{workspace}/{one}/.git" for one in submodules)):
         if not os.path.lexists(path):
             ways.keep_away(path)
     held = _outermost(ways.held)
-    absent = tuple(path for path in ways.absent if not any(_below(path, one) for one in held))
+    absent = tuple(path for path in ways.absent if ways.held.keys().isdisjoint(_parents(path)))
     above = tuple(dict.fromkeys(one for path in (*held, *absent) for one in _parents(path) if _below(one, workspace)))
-    if len(held) + len(absent) + len(above) > MOUNTS_MAX:
+    if ways.full or len(held) + len(absent) + len(above) > MOUNTS_MAX:
         problem = f"{workspace} has more repositories, and folders above them, than the {MOUNTS_MAX} that can be held"
         ways.loose += [problem, "name a smaller folder with cwd"]
     fixed = tuple(dict.fromkeys((*held, *settings)))
@@ -100,7 +102,8 @@ def git_directory(tree: str) -> str:
 
 class _Ways:
     """Where git is led from `.git` entries. held: what that is within the workspace; absent: the same, where it is
-    not there; loose: what cannot be held, and the fix."""
+    not there; loose: what cannot be held, and the fix. An earlier agent may have written them: of however many, and
+    of a chain of any length, no more is followed than can be held."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
@@ -108,19 +111,28 @@ class _Ways:
         self.absent: dict[str, None] = {}
         self.loose: list[str] = []
         self._seen: set[str] = set()
+        self._led: list[
+            tuple[str, Callable[[str], None]]
+        ] = []  # where to go on, and what that is; the last one first
+
+    @property
+    def full(self) -> bool:
+        """Whether there is more than can be held."""
+        return len(self.held) + len(self.absent) > MOUNTS_MAX
 
     def follow(self, entry: str) -> None:
         """Follow a `.git` of any kind, or a folder that git takes for a git directory."""
         if not os.path.lexists(entry):
             return
-        real = self._reach(entry)
-        if os.path.isdir(real):
-            self._directory(real)
-            return
-        self._hold(real)
-        _, _, said = _text(real).partition("gitdir:")
-        if said.strip():
-            self._lead(os.path.dirname(real), said.strip("\n\r "), self._directory)
+        self._led = [(entry, self._entry)]
+        while self._led and not self.full:
+            path, then = self._led.pop()
+            real, before = self._reach(path), len(self._led)
+            if os.path.lexists(real):
+                then(real)
+            elif _below(real, self._workspace):
+                self.keep_away(real)
+            self._led[before:] = reversed(self._led[before:])
 
     def keep_away(self, path: str) -> None:
         """Note what must not be made, and make the folders on the way to it."""
@@ -133,6 +145,15 @@ class _Ways:
                 self._cannot(at, "is no folder, and git looks for a repository there")
                 return
         self.absent.setdefault(path)
+
+    def _entry(self, path: str) -> None:
+        if os.path.isdir(path):
+            self._directory(path)
+            return
+        self._hold(path)
+        _, _, said = _text(path).partition("gitdir:")
+        if said.strip():
+            self._lead(os.path.dirname(path), said.strip("\n\r "), self._directory)
 
     def _directory(self, path: str) -> None:
         if path in self._seen:
@@ -156,14 +177,11 @@ class _Ways:
                     self._lead(path, line.strip('"'), self._objects)
 
     def _lead(self, base: str, said: str, then: Callable[[str], None]) -> None:
-        real = self._reach(os.path.join(base, said))
-        if os.path.lexists(real):
-            then(real)
-        elif _below(real, self._workspace):
-            self.keep_away(real)
+        self._led.append((os.path.join(base, said), then))
 
     def _hold(self, path: str) -> None:
-        if path == self._workspace or _below(path, self._workspace):
+        within = path == self._workspace or _below(path, self._workspace)
+        if within and self.held.keys().isdisjoint(_parents(path)):
             self.held.setdefault(path)
 
     def _reach(self, path: str) -> str:
@@ -172,7 +190,7 @@ class _Ways:
         for name in path.split("/"):
             at = os.path.normpath(os.path.join(at, name))
             if os.path.islink(at):
-                if _below(at, self._workspace) and not any(_below(at, one) for one in self.held):
+                if _below(at, self._workspace) and self.held.keys().isdisjoint(_parents(at)):
                     self._cannot(at, "is a link on the way to a repository, and the agent could put another there")
                 at = os.path.realpath(at)
         return at

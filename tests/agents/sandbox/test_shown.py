@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,32 @@ def test_more_repositories_than_can_be_held_are_an_error(tmp_path: Path, monkeyp
         (tmp_path / "work" / name / ".git").mkdir(parents=True)
     with pytest.raises(NoSandbox, match="more repositories"):
         places(scene(tmp_path), "")
+
+
+def test_git_directories_that_lead_to_each_other_in_a_long_chain_are_all_held(tmp_path: Path) -> None:
+    """An agent may have left them: Python's own stack ended the attempt."""
+    names = [f"d{number}" for number in range(900)]
+    for name, after in pairwise([*names, "none"]):
+        for folder in ("objects", "refs"):
+            (tmp_path / name / folder).mkdir(parents=True)
+        (tmp_path / name / "HEAD").write_text("ref: refs/heads/main\n")
+        (tmp_path / name / "commondir").write_text(f"../{after}\n")
+    (tmp_path / ".git").write_text("gitdir: ./d0\n")
+    held = guarded(str(tmp_path), "shared")
+    assert {f"{tmp_path}/{name}" for name in names} < set(held.fixed)
+    assert held.absent == (f"{tmp_path}/none",)
+    assert held.loose == ()
+
+
+def test_of_more_than_can_be_held_no_more_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work grew with the square of what an agent had left."""
+    monkeypatch.setattr("spoold.agents.sandbox.guarded.MOUNTS_MAX", 4)
+    for number in range(20):
+        (tmp_path / f"r{number}").mkdir()
+        (tmp_path / f"r{number}/.git").write_text(f"gitdir: ../m/{number}\n")
+    held = guarded(str(tmp_path), "shared")
+    assert len(held.fixed) + len(held.absent) <= 6
+    assert "more repositories" in held.loose[0]
 
 
 def test_where_there_is_no_repository_its_place_is_taken_and_given_back(tmp_path: Path) -> None:
