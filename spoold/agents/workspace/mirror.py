@@ -176,7 +176,8 @@ class Mirror:
         """Remove lock files that a killed command left; nobody else can have made them, but agents in worktrees."""
         while left := self._lock_files():
             shared = os.path.isdir(os.path.join(self.directory, "worktrees"))
-            young = [path for path in left if shared and _age_s(path) < _STALE_S]
+            # An agent can give a lock any date, and a clock may be set back.
+            young = [path for path in left if shared and abs(_age_s(path)) < _STALE_S]
             for path in set(left) - set(young):
                 with suppress(FileNotFoundError):
                     os.unlink(path)

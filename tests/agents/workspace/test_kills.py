@@ -73,3 +73,22 @@ def test_a_young_lock_file_of_an_agent_in_a_worktree_is_waited_for(
     monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", agent_ends)
     with mirror.locked():
         assert waits
+
+
+def test_a_lock_file_with_a_date_to_come_is_waited_for_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent in a worktree gave it that date, or the clock was set back: it was young until that day."""
+    remote = Remote(tmp_path)
+    pushed(remote, tmp_path / "host", "first", {"b.txt": "two\n"}, kind="worktree")
+    mirror = Mirror(Places(str(tmp_path / "host")), str(remote.path))
+    lock = Path(mirror.directory) / "packed-refs.lock"
+    lock.touch()
+    os.utime(lock, (time.time() + 3600,) * 2)
+
+    def waited(seconds: float) -> None:
+        pytest.fail("it waits for an hour")
+
+    monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", waited)
+    with mirror.locked():
+        assert not lock.exists()
