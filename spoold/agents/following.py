@@ -19,10 +19,11 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from spoold.agents.merge.wanted import TYPE, after
+from spoold.agents.merge.wanted import after
 from spoold.agents.profiles import Profile
 from spoold.agents.workspace.places import encoded
 from spoold.client.spool_client import SpoolClient
+from spoold.protocol.errand import MERGE
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
@@ -91,7 +92,7 @@ def _insist_free(spool: SpoolClient, merge: str, task_id: str) -> None:
     except NotFound:
         return
     said = found.task.get("input")
-    same = found.type == TYPE and isinstance(said, Mapping) and said.get("tasks") in ([task_id], task_id)
+    same = found.type == MERGE and isinstance(said, Mapping) and said.get("tasks") in ([task_id], task_id)
     if not same and found.state != State.REJECTED.value:
         raise IdTaken(
             f"nothing merges this work: the merge would be the task {merge}, and that is another task, which is "

@@ -103,7 +103,7 @@ class Attempt:
         finally:
             if not over and self._ended:
                 with suppress(OSError):
-                    self._keep({**self._ended, "told": True})  # the record of this attempt has what it cost
+                    self._keep({**self._ended, "counted": True})  # the record of this attempt has what it cost
             self._workspace.close(over=over)
         return self._leave(end)
 
@@ -203,16 +203,16 @@ class Attempt:
         _say("the work of the attempt before is pushed now; its agent had ended, and is not started again")
         session, text = str(done.get("session") or ""), str(done.get("text") or "")
         self._heard.take(Event(session=session, text=text, done=True))
-        if (used := ending.read_usage(done.get("used"))) is not None and not self._is_told(done):
+        if (used := ending.read_usage(done.get("used"))) is not None and not self._is_counted(done):
             self._heard.owe(used)
         self._inbox.go_on()
 
-    def _is_told(self, done: Mapping[str, Any]) -> bool:
+    def _is_counted(self, done: Mapping[str, Any]) -> bool:
         """Whether the record of the attempt that ended with this has what it cost: not where its worker died."""
         before = self._contract.previous()
         if isinstance(before, dict) and before.get("attempt") == done.get("attempt"):
             return before.get("output") is not None or before.get("tokens_used") is not None
-        return bool(done.get("told"))
+        return bool(done.get("counted"))
 
     def _keep(self, words: dict[str, Any]) -> None:
         """Keep what the agent ended with; {}: it has to go on. Errors: OSError."""
@@ -222,8 +222,8 @@ class Attempt:
     def _words(self) -> dict[str, Any]:
         """Return what the agent ended with, and what that cost, for an attempt that only has to push its work."""
         used, number = self._heard.usage, int(self._contract.number)
-        counted = {} if used is None else {"used": ending.plain(used), "attempt": number}
-        return {"session": self._heard.session, "text": self._heard.text, **counted}
+        cost = {} if used is None else {"used": ending.plain(used), "attempt": number}
+        return {"session": self._heard.session, "text": self._heard.text, **cost}
 
     def _reach(self, act: Callable[[], T]) -> T:
         """Do what reaches the remote; while that is away, again and again. Errors: SpoolError, OSError."""
@@ -386,9 +386,9 @@ class Attempt:
         """Return a trouble with what the sandbox may have to do with it."""
         said, cli = self._profile.sandbox, self._profile.cli
         hint = confined.hint(said, errors)
-        told = "; ".join(self._sandbox.refused[:REFUSED_MAX])
-        if told and trouble.fault in ("transient", "auth"):
-            return replace(trouble, message=f"{trouble.message} (of what it asked for outside: {told})")
+        refused = "; ".join(self._sandbox.refused[:REFUSED_MAX])
+        if refused and trouble.fault in ("transient", "auth"):
+            return replace(trouble, message=f"{trouble.message} (of what it asked for outside: {refused})")
         if trouble.fault == "transient" and not self._heard.answered:
             hint = reaching.hint(cli, errand.model, said, env, f"{trouble.message}\n{errors}") or hint
         return replace(trouble, message=f"{trouble.message}{hint}")

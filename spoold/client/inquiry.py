@@ -27,6 +27,7 @@ from spoold.client.task_file import fault_in, read_task
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
 from spoold.protocol.drop import UNIQUE, is_our_batch
+from spoold.protocol.errand import MERGE
 from spoold.protocol.errors import BadFile, NotFound, legible
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
@@ -40,7 +41,6 @@ from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, Explanation, Seen
 from spoold.rules.answers.reasons import explain as judge_case
-from spoold.rules.answers.starters import MERGE
 from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP, bounded
 from spoold.rules.entry import admission, batch

@@ -20,6 +20,8 @@ from spoold.protocol.errors import WrongValue
 AGENT = "agent"
 RESUMES = ("session", "work", "no")
 CONDITIONS = ("nonempty", "file", "regex", "schema", "command")
+# The type of a task that merges the work of agents.
+MERGE = "merge"
 # One word of a command line or a name: longer ones are a mistake.
 WORD_MAX = 200
 # In a prompt, {deps.ID.output} is an output of another task, or what is in it, by names and numbers:

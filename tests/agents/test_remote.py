@@ -69,6 +69,15 @@ class Place:
         said, _ = process.communicate(timeout=PATIENCE_S)
         return self.desk.ended(process.returncode, said)
 
+    def killed(self) -> None:
+        """Run it until it waits for the remote, and kill it there, as when a worker dies."""
+        process = self.start(60.0)
+        assert process.stdout is not None
+        while "The push is tried again" not in process.stdout.readline():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
     def next(self, before: Ended, attempt: int = 2) -> None:
         """Go on to the next attempt."""
         self.desk.previous = {"attempt": attempt - 1, "output": before.result}
@@ -139,12 +148,7 @@ def test_a_message_that_came_since_is_given_to_the_agent_though_its_work_was_don
 
 def test_an_attempt_that_is_killed_while_it_waits_is_not_paid_for_again(tmp_path: Path) -> None:
     place = Place(tmp_path, goes_away(tmp_path))
-    process = place.start(60.0)
-    assert process.stdout is not None
-    while "The push is tried again" not in process.stdout.readline():
-        assert process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    place.killed()
     place.back()
     place.next(Ended(-9, {}, {}, ""))
     ended = place.run()
@@ -155,12 +159,7 @@ def test_an_attempt_that_is_killed_while_it_waits_is_not_paid_for_again(tmp_path
 def test_what_it_cost_is_counted_once_where_the_worker_dies(tmp_path: Path, between: int) -> None:
     """between: how many attempts find the remote still away when they begin."""
     place = Place(tmp_path, f"print('SPOOL:USAGE {USED}'); {goes_away(tmp_path)}")
-    process = place.start(60.0)
-    assert process.stdout is not None
-    while "The push is tried again" not in process.stdout.readline():
-        assert process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    place.killed()
     place.desk.previous = {"attempt": 1, "output": None, "tokens_used": None}  # as of WORKER_DIED
     place.desk.env = {**place.desk.env, "SPOOL_ATTEMPT": "2"}
     for number in range(between):

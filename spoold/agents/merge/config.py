@@ -18,13 +18,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from spoold.agents import confined
-from spoold.agents.merge.wanted import TYPE
 from spoold.agents.workspace.config import Lines, Repository
 from spoold.protocol import codec
+from spoold.protocol.errand import MERGE
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import Directory, Env, Real, Seconds, SomeSeconds, Strict, Whole
 
-TABLE, VARIABLE = TYPE, "SPOOL_MERGE"
+TABLE, VARIABLE = MERGE, "SPOOL_MERGE"
 WITHIN_S = 3600.0
 # Keys that are those of the handler.
 _HANDLER = ("timeout", "max_timeout", "secrets", "env", "lost_share")

@@ -53,9 +53,10 @@ class Branch:
             return True
         if found == tip:
             failed = failed or GitFailed(words, 0, "it said that it took it, and the branch is where it was")
+            if why := checked_out(failed, self.mirror.repo, self.name):
+                raise failure(failed, why, known=True)
             text = f"{self.mirror.repo} does not take the merge into {self.name}: {said(failed)}"
-            text = f"{text} Fix: let this machine's user push to that branch."
-            raise failure(failed, checked_out(failed, self.mirror.repo, self.name) or text, known=True)
+            raise failure(failed, text, "Fix: let this machine's user push to that branch.", known=True)
         return False
 
     def _holds(self, commit: str) -> bool:

@@ -18,9 +18,9 @@ from pydantic import BeforeValidator, Field
 
 from spoold.agents.workspace.addresses import repository
 from spoold.agents.workspace.config import Reference, Repository
+from spoold.protocol.errand import MERGE
 from spoold.protocol.fields import OptionalWord, Seconds, Strict, TaskId, Whole
 
-TYPE = "merge"
 ROUNDS, ROUNDS_MAX = 2, 20
 ASK_S = 3600.0
 _ID_MAX, _LOCK_MAX = 120, 400
@@ -71,7 +71,7 @@ def merge_task(
     said |= {"may_be_empty": may_be_empty}
     wanted = Wanted.model_validate(said)
     found = {
-        "type": TYPE,
+        "type": MERGE,
         "name": f"merge {', '.join(tasks)} into {into}"[:200],
         "input": wanted.model_dump(mode="json", exclude_defaults=True) | {"into": into},
         "dependencies": list(dict.fromkeys(tasks)),

@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spoold.agents.merge.wanted import TYPE as MERGE
 from spoold.agents.merge.wanted import merge_task
 from spoold.agents.prompting import literal
 from spoold.client.agents import Served
+from spoold.protocol.errand import MERGE
 
 NAME_MAX = 200
 _FORMAT = """Plan the work below as tasks for agents. Do none of the work yourself, and change no file.

@@ -76,8 +76,8 @@ def push(git: Git, repo: str, base: str, objects: Sequence[str]) -> None:
         for at in range(0, len(objects), _AT_ONCE):
             reaching("lfs", "push", "--object-id", "origin", *objects[at : at + _AT_ONCE], within_s=REMOTE_S)
     except GitFailed as failed:
-        text = f"files of git-lfs cannot be pushed to {repo}: {said(failed)} Fix: let this machine's user push there."
-        raise failure(failed, text, known=True) from failed
+        text = f"files of git-lfs cannot be pushed to {repo}: {said(failed)}"
+        raise failure(failed, text, "Fix: let this machine's user push there.", known=True) from failed
 
 
 def pointers(contents: Iterator[bytes]) -> dict[str, int]:

@@ -67,8 +67,10 @@ def publish_branch(git: Git, repo: str, commit: str, name: str) -> None:
     words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={ref}:{was}")
     failed = push(git, repo, ref, *words, f"{commit}:{ref}")
     if failed is not None and standing(git, repo, [ref]).get(ref) != commit:
-        text = f"the branch {name} cannot be pushed to {repo}: {said(failed)} Fix: let this machine's user push it."
-        raise failure(failed, checked_out(failed, repo, name) or text, known=True)
+        if why := checked_out(failed, repo, name):
+            raise failure(failed, why, known=True)
+        text = f"the branch {name} cannot be pushed to {repo}: {said(failed)}"
+        raise failure(failed, text, "Fix: let this machine's user push it.", known=True)
 
 
 def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:

@@ -10,11 +10,12 @@ import json
 import math
 
 from spoold.protocol.amount import amount
+from spoold.protocol.errand import MERGE
 from spoold.protocol.lanes import Lane
 
 FILE = "worker.toml"
 # Merges are a table of their own, and no worker merges into a repository that it does not name.
-MERGE, REPO = "merge", "/srv/git/app.git"
+REPO = "/srv/git/app.git"
 
 
 def starter(lane: Lane, repo: str = "") -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spoold.protocol.errand import MERGE
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 
@@ -60,7 +61,7 @@ def _wrong_run(lane: Lane, worker: Capabilities) -> str | None:
         return worker.lacks[lane.type]
     if lane.type in worker.handlers:
         return None
-    tables = "[merge]" if lane.type == "merge" else f"[handlers.{lane.type}] or [agents.{lane.type}]"
+    tables = f"[{MERGE}]" if lane.type == MERGE else f"[handlers.{lane.type}] or [agents.{lane.type}]"
     return f"it has no handler for type {lane.type} ({tables} in its configuration)"
 
 
