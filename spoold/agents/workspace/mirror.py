@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from spoold.agents.workspace import surviving
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
-from spoold.agents.workspace.places import Places, holding
+from spoold.agents.workspace.places import Places, holding, is_taken, read_record
 from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
 from spoold.system.remover import remove
 from spoold.system.walking import walk
@@ -175,7 +175,7 @@ class Mirror:
     def _sweep(self) -> None:
         """Remove lock files that a killed command left; nobody else can have made them, but agents in worktrees."""
         while left := self._lock_files():
-            shared = os.path.isdir(os.path.join(self.directory, "worktrees"))
+            shared = self._has_others()
             # An agent can give a lock any date, and a clock may be set back.
             young = [path for path in left if shared and abs(_age_s(path)) < _STALE_S]
             for path in set(left) - set(young):
@@ -183,6 +183,14 @@ class Mirror:
                     os.unlink(path)
             if young:
                 time.sleep(0.2)
+
+    def _has_others(self) -> bool:
+        """Whether an attempt is in a worktree of it: what one that has ended left is nobody's."""
+        if not os.path.isdir(os.path.join(self.directory, "worktrees")):
+            return False
+        taken = (read_record(folder) for folder in self.places.folders() if is_taken(folder))
+        found = (one.config for one in taken if one is not None)  # in one without a record no agent works yet
+        return any((one.kind, one.repo) == ("worktree", self.repo) for one in found)
 
     def _lock_files(self) -> list[str]:
         found = [entry.path for entry in os.scandir(self.directory) if entry.name.endswith(".lock")]

@@ -147,6 +147,20 @@ def take(folder: str) -> int | None:
     return None
 
 
+def is_taken(folder: str) -> bool:
+    """Return whether some process has locked a workspace, in doubt True. It asks the kernel (proc_locks(5)) and tries
+    no lock: that would be in the way of another for a moment. Devices are not compared, since Btrfs has two names."""
+    try:
+        inode = os.stat(os.path.join(folder, "lock")).st_ino
+    except FileNotFoundError:
+        return False
+    try:
+        with open("/proc/locks", encoding="ascii") as file:
+            return any("FLOCK" in line and f":{inode} " in line for line in file)
+    except OSError:
+        return True
+
+
 @contextmanager
 def holding(path: str) -> Iterator[int]:
     """Hold the lock of that path within the `with`, waiting for it as long as it takes. Errors: OSError."""

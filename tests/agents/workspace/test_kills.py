@@ -62,7 +62,6 @@ def test_a_young_lock_file_of_an_agent_in_a_worktree_is_waited_for(
     pushed(remote, tmp_path / "host", "first", {"b.txt": "two\n"}, kind="worktree")
     mirror = Mirror(Places(str(tmp_path / "host")), str(remote.path))
     lock = Path(mirror.directory) / "packed-refs.lock"
-    lock.touch()
     waits: list[float] = []
 
     def agent_ends(seconds: float) -> None:
@@ -70,9 +69,32 @@ def test_a_young_lock_file_of_an_agent_in_a_worktree_is_waited_for(
         assert lock.exists()
         lock.unlink()
 
-    monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", agent_ends)
-    with mirror.locked():
-        assert waits
+    with workspace(remote, tmp_path / "host", "other", kind="worktree") as made:
+        made.open()
+        lock.touch()
+        monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", agent_ends)
+        with mirror.locked():
+            assert waits
+
+
+def test_what_an_agent_that_has_ended_left_locked_is_waited_for_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next task of the repository began half a minute later."""
+    remote = Remote(tmp_path)
+    pushed(remote, tmp_path / "host", "first", {"b.txt": "two\n"}, kind="worktree")
+    mirror = Mirror(Places(str(tmp_path / "host")), str(remote.path))
+    lock = Path(mirror.directory) / "packed-refs.lock"
+
+    def waited(seconds: float) -> None:
+        pytest.fail("it waits")
+
+    with workspace(remote, tmp_path / "host", "clone") as made:
+        made.open()  # in one of another kind, nobody locks the mirror
+        lock.touch()
+        monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", waited)
+        with mirror.locked():
+            assert not lock.exists()
 
 
 def test_a_lock_file_with_a_date_to_come_is_waited_for_by_nobody(
@@ -83,12 +105,14 @@ def test_a_lock_file_with_a_date_to_come_is_waited_for_by_nobody(
     pushed(remote, tmp_path / "host", "first", {"b.txt": "two\n"}, kind="worktree")
     mirror = Mirror(Places(str(tmp_path / "host")), str(remote.path))
     lock = Path(mirror.directory) / "packed-refs.lock"
-    lock.touch()
-    os.utime(lock, (time.time() + 3600,) * 2)
 
     def waited(seconds: float) -> None:
         pytest.fail("it waits for an hour")
 
-    monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", waited)
-    with mirror.locked():
-        assert not lock.exists()
+    with workspace(remote, tmp_path / "host", "other", kind="worktree") as made:
+        made.open()
+        lock.touch()
+        os.utime(lock, (time.time() + 3600,) * 2)
+        monkeypatch.setattr("spoold.agents.workspace.mirror.time.sleep", waited)
+        with mirror.locked():
+            assert not lock.exists()
