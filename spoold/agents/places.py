@@ -46,8 +46,8 @@ class Opened:
     """Where an agent works. home: its private folder for settings and sessions; returning: whether both are those of
     an earlier attempt, so that its session can be resumed; env: variables that its processes get besides; borrowed:
     what else it must be able to read; whose: the repository there, as of `guarded`, and submodules: where it has
-    some; setup: lines for the shell, to be run in it first; done: what an earlier attempt ended with whose work could
-    only be pushed now, as `Workspace.keep_words` was told it."""
+    some, None where that is not known; setup: lines for the shell, to be run in it first; done: what an earlier
+    attempt ended with whose work could only be pushed now, as `Workspace.keep_words` was told it."""
 
     directory: str
     home: str
@@ -55,7 +55,7 @@ class Opened:
     env: Mapping[str, str] = field(default_factory=dict)
     borrowed: tuple[str, ...] = ()
     whose: Whose = "none"
-    submodules: tuple[str, ...] = ()
+    submodules: tuple[str, ...] | None = ()
     setup: tuple[str, ...] = ()
     done: Mapping[str, Any] = field(default_factory=dict)
 
@@ -267,9 +267,10 @@ def _holds_something(name: str, above: int) -> bool:
         os.close(opened)
 
 
-def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...]:
+def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...] | None:
     """Return the paths of submodules, as the indexes say of the repository in which a folder lies, of those within,
-    and of the submodules' own. In a cage, since an agent may have made one of them."""
+    and of the submodules' own. In a cage, since an agent may have made one of them. None: that took longer than
+    LOOK_S."""
     trees = [os.path.normpath(f"{directory}/{path}") for path in within]
     top = directory
     while top != "/" and not os.path.lexists(f"{top}/.git"):
@@ -290,6 +291,8 @@ def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...]:
                 if os.path.lexists(f"{path}/.git"):
                     trees.append(path)
                 found[path] = None
+    if time.monotonic() >= until:
+        return None  # of a list that is cut short, what is left out would be open to the agent
     return tuple(os.path.relpath(path, directory) for path in found if path.startswith(f"{directory}/"))
 
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from spoold.agents import places
+from spoold.agents.sandbox.guarded import guarded
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import Remote
 
@@ -123,6 +124,19 @@ def test_a_submodule_that_is_not_there_is_known_in_every_repository_of_a_folder(
     assert places._submodules(f"{tmp_path}/mine", ["tree"]) == ("tree/libs/sub",)
     assert places._submodules(str(tree)) == ("libs/sub",)
     assert places._submodules(f"{tree}/libs") == ("sub",)
+
+
+def test_where_submodules_cannot_be_listed_in_time_no_sandbox_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a list that is cut short leaves out would be open to the agent."""
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setattr(places, "LOOK_S", 0.0)
+    found = places._submodules(str(tmp_path))
+    assert found is None
+    held = guarded(str(tmp_path), "shared", found)
+    assert "took too long" in held.loose[0]
+    assert "cwd" in held.loose[1]
 
 
 def test_in_a_folder_too_large_to_be_looked_at_nothing_is_named(

@@ -57,15 +57,18 @@ class Guarded:
 NOTHING = Guarded()
 
 
-def guarded(workspace: str, whose: Whose, submodules: Sequence[str] = ()) -> Guarded:
+def guarded(workspace: str, whose: Whose, submodules: Sequence[str] | None = ()) -> Guarded:
     """Return what is to be held in a workspace. submodules: paths at which git looks for a repository, also where
-    there is none yet: folders on the way to them are made. Errors: OSError."""
+    there is none yet: folders on the way to them are made; None where nobody can say. Errors: OSError."""
     if whose == "none":
         return NOTHING
     git = f"{workspace}/.git"
     settings = tuple(path for name in _SETTINGS if os.path.lexists(path := f"{workspace}/{name}"))
     if whose == "own":
         return Guarded((git,), (*_there(git, _FIXED), *settings))
+    if submodules is None:
+        slow = f"git took too long to list the submodules of the repositories in {workspace}, which must be held"
+        return Guarded(loose=(slow, "name a smaller folder with cwd"))
     ways = _Ways(workspace)
     above_it = (f"{folder}/.git" for folder in _parents(workspace))
     for entry in chain([git], _within(workspace), above_it):
