@@ -3,6 +3,7 @@
     profiles     [agents.NAME] of a worker's configuration, and the handler that each becomes
     __main__     `python -m spoold.agents`, the command of that handler
     trial        a profile, tried out: its program, its sandbox; checking: the same for the worker, when it starts
+    foreseeing   what of a worker's file will fail its tasks or their merges, seen before they run
     running      one attempt of an agent's task, from prompt to result
     contract     the files and variables of SPOOL_*, as an attempt uses them
     prompting    the prompt: the task's, the results it comes after, why earlier attempts did not do

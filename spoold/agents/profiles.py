@@ -22,9 +22,9 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
-from spoold.agents import confined
+from spoold.agents import confined, foreseeing
 from spoold.agents.adapters import finding
 from spoold.agents.merge import config as merging
 from spoold.agents.reaching import unreached
@@ -96,6 +96,7 @@ class Profile(Strict):
     allow_models: tuple[str, ...] = ()
     allow_repos: tuple[Annotated[str, AfterValidator(pattern)], ...] = ()
     trace: bool = False
+    _place: str = PrivateAttr("")
 
     @field_validator("cli")
     @classmethod
@@ -121,6 +122,16 @@ class Profile(Strict):
             raise WrongValue(problem, 'write then = "command" and then_command = ["prog", "arg"]')
         given = {"accept": self.accept, "success_if": self.success_if, "model": self.model}
         errand.check({"prompt": "x", **{name: value for name, value in given.items() if value}})
+        return self
+
+    @property
+    def place(self) -> str:
+        """Its place for people: its table, and the worker's file."""
+        return self._place
+
+    def found_at(self, place: str) -> Profile:
+        """Return the same, as read from that place."""
+        self._place = place
         return self
 
     @property
@@ -153,21 +164,34 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
             raise BadFile(file, key, f"{wrong.problem}.", f"{wrong.mend}.") from None
         if word in {str(other).lower() for other in handlers}:
             raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
-        read[word] = _read(said, key, file, environ)
+        read[word] = _read(said, key, file, environ).found_at(f"[{key}] in {os.path.abspath(file)}")
         if (fault := fault_in(word, read[word].instead)) is not None:
             raise BadFile(file, f"{key}.instead", f"{fault.problem}.", f"{fault.mend}.")
         handlers[word] = _handler(word, read[word], table.get("redact"), environ)
     for why in _unlike(read, handlers.keys()):
         log.warning("%s: %s", file, why)
+    for name, profile in read.items():
+        for one in foreseeing.of_workspace(name, profile.workspace):
+            log.warning("%s: %s", file, one.words)
     if merging.TABLE in table:
-        if merging.TABLE in {str(other).lower() for other in handlers}:
-            problem = f"there is a handler {merging.TABLE}, too."
-            raise BadFile(file, merging.TABLE, problem, "say all of it in [merge], and remove the handler.")
-        values = _value(table[merging.TABLE], merging.TABLE, file, environ)
-        secrets = values.get("secrets", ()) if isinstance(values, dict) else ()
-        handlers[merging.TABLE] = merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
+        handlers[merging.TABLE] = _merger(table, handlers, file, environ)
     kept = {name: value for name, value in table.items() if name not in (TABLE, merging.TABLE)}
     return {**kept, "handlers": handlers}
+
+
+def _merger(
+    table: dict[str, Any], handlers: Collection[str], file: str, environ: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the handler of [merge]. handlers: the others. Errors: BadFile."""
+    if merging.TABLE in {str(other).lower() for other in handlers}:
+        problem = f"there is a handler {merging.TABLE}, too."
+        raise BadFile(file, merging.TABLE, problem, "say all of it in [merge], and remove the handler.")
+    values = _value(table[merging.TABLE], merging.TABLE, file, environ)
+    secrets = values.get("secrets", ()) if isinstance(values, dict) else ()
+    made = merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
+    for one in foreseeing.of_repositories(merging.repos_of(made["about"])):
+        log.warning("%s: %s", file, one.words)
+    return made
 
 
 def _unlike(read: Mapping[str, Profile], handlers: Collection[str]) -> Iterator[str]:
@@ -281,7 +305,7 @@ def _handler(name: str, profile: Profile, redact: Any, environ: Mapping[str, str
         "command": command,
         "env": {
             **profile.env,
-            VARIABLE: codec.dump({"name": name, **said}).decode(),
+            VARIABLE: codec.dump({"name": name, "place": profile.place, **said}).decode(),
             REDACT: _redaction(profile.secrets, redact),
         },
         "about": {key: value for key, value in about.items() if value or key == "takes"},
@@ -300,5 +324,5 @@ def _redaction(secrets: Any, redact: Any) -> str:
 def read_back(text: str) -> tuple[str, Profile]:
     """Return the name and the profile that a handler finds in its environment. Errors: BadFile."""
     said = codec.load_object(text.encode(), VARIABLE)
-    name = str(said.pop("name", ""))
-    return name, codec.check(Profile, said, VARIABLE)
+    name, place = str(said.pop("name", "")), str(said.pop("place", ""))
+    return name, codec.check(Profile, said, VARIABLE).found_at(place)

@@ -34,7 +34,7 @@ from spoold.agents.telemetry.around import listening
 from spoold.agents.telling import Inbox
 from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
 from spoold.agents.workspace.leaking import HoldsSecret
-from spoold.agents.workspace.remote import RemoteAway, RemoteRefused
+from spoold.agents.workspace.remote import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.told import Message
@@ -131,7 +131,7 @@ class Attempt:
         return None if why is None else End("refused", ending.INPUT, (why,))
 
     def _in_place(self) -> End:
-        opened = self._workspace.open()
+        opened = self._opened()
         self._kept = homes.session_of(opened.home) if opened.returning else ""
         try:
             with self._sandbox.enter(opened):
@@ -146,6 +146,15 @@ class Attempt:
                 return self._set_up(opened.setup, scene) or self._work(opened, scene)
         finally:  # also of an attempt whose work could not be saved, which is tried again
             homes.note_session(opened.home, self._named(self._heard.session))
+
+    def _opened(self) -> Opened:
+        """Make the workspace. Errors: SpoolError, which names the field that names the repository; OSError."""
+        try:
+            return self._workspace.open()
+        except WorkspaceFailed as failed:
+            own = (self._said.get("workspace") or {}).get("repo")
+            where = "input.workspace.repo of the task" if own else f"workspace.repo of {self._profile.place}"
+            raise type(failed)(f"{failed} The repository is named by {where}.") from failed
 
     def _named(self, session: str) -> str:
         """Return a session with the program whose it is: no other goes on with it."""

@@ -11,6 +11,7 @@ Touches: files, the clock.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,11 +19,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from spoold.agents import confined
 from spoold.agents.adapters import finding
+from spoold.agents.foreseeing import Foreseen
 from spoold.agents.profiles import Profile
 from spoold.agents.program import Program, adopt_orphans
 from spoold.agents.reaching import unreached
@@ -42,11 +44,14 @@ Verdict = Literal[
     "sandbox refuses",
     "secret missing",
     "unreadable",
+    "warned",
 ]
 # With these a worker takes tasks of the profile.
 STARTS: tuple[Verdict, ...] = ("ok", "untested")
 WITHIN_S = 45.0
 _LOOK_S, _KEPT = 0.2, 200
+# Paths within a word, such as --config=/etc/agent.toml, or within a line for the shell.
+_WITHIN = re.compile(r"(?<![^\s='\"(;|&<>])/[^\s'\";|&<>()]*")
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
@@ -55,7 +60,8 @@ class Tried:
     """What came of a trial. path: of its program, '' for none; why: in words, '' where all is well; fix: for it.
 
     verdict: `untested` starts, but is older than what its output is known of. `no network` starts, and its sandbox
-    has none though nobody has said so: each of its tasks would fail.
+    has none though nobody has said so: each of its tasks would fail. `warned` starts, and something is foreseen that
+    will fail its tasks, or the merges of their work.
     """
 
     agent: str
@@ -65,6 +71,13 @@ class Tried:
     verdict: Verdict
     why: str = ""
     fix: str = ""
+    foreseen: tuple[Foreseen, ...] = ()
+
+    def warned(self, foreseen: Sequence[Foreseen]) -> Tried:
+        """Return the same, with what else is foreseen."""
+        all_of_it = (*self.foreseen, *foreseen)
+        warned = self.verdict in STARTS and any(one.sure for one in all_of_it)
+        return replace(self, foreseen=all_of_it, verdict="warned" if warned else self.verdict)
 
 
 def try_out(name: str, profile: Profile, environ: Mapping[str, str], within_s: float = WITHIN_S) -> Tried:
@@ -98,6 +111,65 @@ def try_out(name: str, profile: Profile, environ: Mapping[str, str], within_s: f
     why = f"`{' '.join(words)}` does not start: {ended}{last and f': {last[:_KEPT]}'}"
     where = "" if config.kind == "none" else f" in the sandbox {config.kind}; what it needs there, list in `show`"
     return Tried(name, profile.cli, "", path, "does not start", why, f"run it by hand as the worker's user{where}")
+
+
+def unseen(
+    name: str,
+    profile: Profile,
+    environ: Mapping[str, str],
+    folders: Sequence[str] = (),
+    within_s: float = WITHIN_S,
+) -> list[Foreseen]:
+    """Return which paths of this machine its commands name and its sandbox does not show, by field.
+
+    environ, within_s: as of `try_out`, which found that the program starts; folders: in which its agent may work.
+    Errors: none.
+    """
+    config, named = confined.read(profile.sandbox, "the sandbox of the profile"), _paths(profile, folders)
+    if config.kind == "none" or not named:
+        return []
+    look = ("/bin/sh", "-c", 'for one do test -e "$one" && echo yes || echo no; done', "look", *named)
+    try:
+        code, said, _ = _run(look, profile, config, {**environ, **profile.env}, within_s, beside=profile.program)
+    except (NoSandbox, OSError):
+        return []
+    if code != 0 or len(said) != len(named):
+        return []
+    found = dict[str, list[str]]()
+    for (path, field), there in zip(named.items(), said, strict=True):
+        if there.strip() == "no":
+            found.setdefault(field, []).append(path)
+    return [_not_shown(name, profile, config, field, paths) for field, paths in found.items()]
+
+
+def _not_shown(
+    name: str, profile: Profile, config: confined.SandboxConfig, field: str, paths: Sequence[str]
+) -> Foreseen:
+    line = f"show = {json.dumps([*config.show, *paths], ensure_ascii=False)}"
+    short = isinstance(profile.sandbox, str)
+    fix = f'write sandbox = {{kind = "{config.kind}", {line}}}' if short else f"write {line} in its sandbox"
+    problem = f"{', '.join(paths)} is not shown in the sandbox {config.kind}"
+    return Foreseen(f"agents.{name}.{field}", problem, fix)
+
+
+def _paths(profile: Profile, folders: Sequence[str]) -> dict[str, str]:
+    """Return the paths that the commands of a profile name and this machine has, each with the field that names it
+    first. A program that begins a command is shown anyway, and so is the folder in which the agent works."""
+    lines = dict[str, list[str]](command=[*profile.command[1:]], args=[*profile.args])
+    lines["accept"] = [word for one in profile.accept for word in ([one] if isinstance(one, str) else one[1:])]
+    setup = profile.workspace.get("setup") or ()
+    lines["workspace.setup"] = [setup] if isinstance(setup, str) else [str(one) for one in setup]
+    own = tuple(f"{folder.rstrip('/')}/" for folder in folders)
+    found = dict[str, str]()
+    for field, words in lines.items():
+        for path in (path for word in words for path in (word, *_WITHIN.findall(word))):
+            if path.startswith("/") and not f"{path}/".startswith(own) and _is_there(path):
+                found.setdefault(path, field)
+    return dict(list(found.items())[:_KEPT])
+
+
+def _is_there(path: str) -> bool:
+    return "\0" not in path and os.path.exists(path)
 
 
 def _started(name: str, profile: Profile, version: str, path: str, env: Mapping[str, str]) -> Tried:
@@ -137,8 +209,12 @@ def _run(
     config: confined.SandboxConfig,
     env: Mapping[str, str],
     within_s: float,
+    beside: str = "",
 ) -> tuple[int | None, list[str], list[str]]:
-    """Return exit code (None for one that had to be ended), stdout and stderr. Errors: OSError, NoSandbox."""
+    """Return exit code (None for one that had to be ended), stdout and stderr. beside: a program that is shown, too.
+
+    Errors: OSError, NoSandbox.
+    """
     adopt_orphans()  # what a program leaves behind is ended, too
     top = os.path.realpath(tempfile.mkdtemp(prefix="spoold-trial-"))
     try:
@@ -147,7 +223,7 @@ def _run(
         # As an attempt does it: a known agent has a private home, a generic one that of the worker's user.
         own = {} if profile.cli == "generic" or "HOME" in profile.env else {"HOME": f"{top}/home"}
         variables = {**env, **own, "PWD": f"{top}/work"}
-        with _placed(words, config, variables, top) as (argv, given):
+        with _placed(words, config, variables, top, beside) as (argv, given):
             return _ran(Program(argv, f"{top}/work", given), within_s)
     finally:
         remove(top)
@@ -155,12 +231,13 @@ def _run(
 
 @contextmanager
 def _placed(
-    words: Sequence[str], config: confined.SandboxConfig, env: Mapping[str, str], top: str
+    words: Sequence[str], config: confined.SandboxConfig, env: Mapping[str, str], top: str, beside: str
 ) -> Iterator[tuple[Sequence[str], Mapping[str, str]]]:
     if config.kind == "none":
         yield words, env
         return
-    shown = () if config.kind == "podman" else needed(words[0], env.get("PATH", os.defpath))
+    programs = () if config.kind == "podman" else filter(None, (words[0], beside))
+    shown = [path for one in programs for path in needed(one, env.get("PATH", os.defpath))]
     passed = {name: value for name, value in env.items() if not name.startswith(confined.WAYS_IN)}
     scene = Scene(f"{top}/work", f"{top}/home", passed, shown=(*config.show, *shown))
     with entered(config.asked(), scene) as inside:

@@ -120,6 +120,12 @@ def list_served(store: Store, host: Host, clock: Clock) -> Served:
     return Served(tuple(sorted(agents)), tuple(sorted(types | agents)), any(can.allow_command for can in cans))
 
 
+def list_about(store: Store, host: Host, clock: Clock, kind: str) -> dict[str, Mapping[str, str]]:
+    """Return what each live worker that runs tasks of a type says of its handler, by worker. Errors: OSError."""
+    living = _living(store, host, clock)
+    return {beat.node: can.about.get(kind, {}) for beat, can in living if kind in (*can.handlers, *can.lacks)}
+
+
 def missing_agent(store: Store, host: Host, clock: Clock, name: str) -> Missing | None:
     """Return why a task for this agent would wait; None where a live worker has it, or a handler of that name.
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from spoold.faces.cli.doctor import show
+from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.report import Remark, Report
-from tests.cli.command import make, spool, told
+from spoold.store.presence import Presence
+from spoold.system.host import SystemHost
+from tests.cli.command import make, opened, spool, told
+
+COMMIT = ("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "first")
 
 
 def test_a_safe_directory(tmp_path: Path) -> None:
@@ -78,6 +84,54 @@ def test_agents_are_tried_as_their_worker_would_start_them(tmp_path: Path, monke
     assert all(one["fix"] for one in said.values())
     lines = spool(tmp_path, "doctor", "--agents", "--config", str(file)).stdout.splitlines()
     assert "other: it lacks the program qwen, which is nowhere in its PATH" in lines
+
+
+def test_what_will_fail_their_tasks_is_named_with_file_field_and_fix(tmp_path: Path) -> None:
+    file, root = tmp_path / "worker.toml", make(tmp_path / "s")
+    text = f'spool = "{root}"\n[agents.coder]\ncli = "generic"\ncommand = ["true"]\n'
+    text += f'then = "merge"\nworkspace.repo = "{tmp_path}/app.git"\n'
+    file.write_text(text)
+    result = spool(root, "doctor", "--agents", "--config", str(file))
+    told = " ".join(result.stdout.split())
+    assert (result.exit_code, result.stdout.splitlines()[1].split()[2]) == (1, "-")
+    assert "warned" in result.stdout.splitlines()[1]
+    assert f"{file}: agents.coder.workspace.repo: {tmp_path}/app.git is not there" in told
+    assert f"{file}: agents.coder.then: " in told
+    assert f'add repos = ["{tmp_path}/app.git"] below [merge]' in told
+    assert "no live worker merges it" in told
+    result = spool(tmp_path / "none", "doctor", "--agents", "--config", str(file), "--json")
+    (said,) = json.loads(result.stdout)
+    assert [one["field"] for one in said["foreseen"]] == ["agents.coder.workspace.repo", "agents.coder.then"]
+    assert [one["sure"] for one in said["foreseen"]] == [True, False], "there was no spool to ask"
+
+
+def test_a_live_worker_that_merges_it_is_enough(tmp_path: Path) -> None:
+    file, root = tmp_path / "worker.toml", make(tmp_path / "s")
+    subprocess.run(["git", "init", "-q", str(tmp_path / "app")], check=True)
+    text = '[agents.coder]\ncli = "generic"\ncommand = ["true"]\nthen = "merge"\n'
+    file.write_text(f'{text}workspace.repo = "{tmp_path}/app"\n')
+    assert spool(root, "doctor", "--agents", "--config", str(file)).exit_code == 1
+    about = {"merge": {"repos": f"/srv/other.git {tmp_path}/app"}}
+    can = Capabilities(cpus=1, mem_mb=64, handlers=("merge",), about=about)
+    Presence(opened(root, "w-0001"), SystemHost(), "worker").beat(0, "working", slots=1, capabilities=can)
+    result = spool(root, "doctor", "--agents", "--config", str(file))
+    assert (result.exit_code, "then" in result.stdout) == (0, False), result.output
+
+
+def test_a_merger_of_a_checkout_is_a_row_of_its_own(tmp_path: Path) -> None:
+    file, repo = tmp_path / "worker.toml", tmp_path / "app"
+    for words in (["init", "-q", "-b", "main", str(repo)], ["-C", str(repo), *COMMIT]):
+        subprocess.run(["git", *words], check=True)
+    file.write_text(f'[merge]\nrepos = ["{repo}"]\n')
+    result = spool(tmp_path, "doctor", "--agents", "--config", str(file))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1].split() == ["merge", "git", "-", "warned", "-"]
+    told = " ".join(result.stdout.split())
+    assert f"{file}: merge.repos: main is checked out in {repo}" in told
+    assert f"or run `git -C {repo} config receive.denyCurrentBranch updateInstead`" in told
+    subprocess.run(["git", "-C", str(repo), "config", "receive.denyCurrentBranch", "updateInstead"], check=True)
+    result = spool(tmp_path, "doctor", "--agents", "--config", str(file))
+    assert result.exit_code == 0
 
 
 def test_agents_need_a_file_of_a_worker(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import Directory, Env, Real, Seconds, SomeSeconds, Strict, Whole
 
 TABLE, VARIABLE = MERGE, "SPOOL_MERGE"
+# What people are told of the handler: its repositories, none of which has a blank in its address.
+REPOS = "repos"
 WITHIN_S = 3600.0
 # Keys that are those of the handler.
 _HANDLER = ("timeout", "max_timeout", "secrets", "env", "lost_share")
@@ -110,10 +112,16 @@ def handler(said: Any, file: str, redact: Mapping[str, str]) -> dict[str, Any]:
         **found,
         "command": command,
         "env": {**config.env, VARIABLE: codec.dump(told).decode(), **redact},
+        "about": {REPOS: " ".join(config.repos)},
         "needs": ["git"],
         **({"check": [*command, "--check"]} if config.confined else {}),
         **({} if most is None else {"max_concurrent": most}),
     }
+
+
+def repos_of(about: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the repositories of a handler, by what people are told of it; () for one that was written by hand."""
+    return tuple(about.get(REPOS, "").split())
 
 
 def read_back(text: str) -> MergeConfig:

@@ -79,11 +79,15 @@ def said(failed: GitFailed) -> str:
 
 def checked_out(failed: GitFailed, repo: str, branch: str) -> str:
     """Return why a push to a branch is refused, and the fix, where the cause is that its files lie there; else ''."""
-    here = f"git -C {repo} config" if repo.startswith("/") else "on its machine: git config"
     if _CHECKED_OUT.search(failed.errors):
-        fix = f"use a bare repository, or run `{here} receive.denyCurrentBranch updateInstead`"
-        return f"{branch} is checked out in {repo}: {fix}."
+        return f"{branch} is checked out in {repo}: {bare_or_updated(repo)}."
     if _CHANGED.search(failed.errors):
         fix = "commit or stash them there, or use a bare repository"
         return f"{branch} is checked out in {repo}, and files there were changed: {fix}."
     return ""
+
+
+def bare_or_updated(repo: str) -> str:
+    """Return what lets git take a push into a branch that is checked out in a repository."""
+    here = f"git -C {repo} config" if repo.startswith("/") else "on its machine: git config"
+    return f"use a bare repository, or run `{here} receive.denyCurrentBranch updateInstead`"

@@ -27,6 +27,8 @@ from spoold.faces.cli.output import (
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
+    from spoold.agents.foreseeing import Foreseen
+    from spoold.agents.profiles import Profile
     from spoold.agents.trial import Tried
     from spoold.protocol.report import Remark, Report
     from spoold.worker.config import WorkerConfig
@@ -78,7 +80,7 @@ def doctor(
     Exit code 0 when all is well, 1 when it is not, 124 when the other machines did not come.
     """
     if agents or config is not None:
-        raise typer.Exit(0 if try_agents(config, as_json=as_json) else NOT_SAFE)
+        raise typer.Exit(0 if try_agents(ctx, config, as_json=as_json) else NOT_SAFE)
     from spoold.daemon.naming import node_id
     from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
@@ -116,7 +118,7 @@ def show(report: Report) -> None:
     print_line(f"for bug reports: {report.line}")
 
 
-def try_agents(file: str | None, *, as_json: bool) -> bool:
+def try_agents(ctx: typer.Context, file: str | None, *, as_json: bool) -> bool:
     """Try all profiles of a worker's file, and print what came of it; returns whether all is well.
 
     Errors: BadFile.
@@ -128,7 +130,7 @@ def try_agents(file: str | None, *, as_json: bool) -> bool:
 
     if file is None:
         raise BadFile("the command line", "--config", "is missing.", "name the file of the worker.")
-    found = list(_tried(load_config(file, expand=expand)))
+    found = _tried(ctx, load_config(file, expand=expand))
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
@@ -143,12 +145,16 @@ def try_agents(file: str | None, *, as_json: bool) -> bool:
             if one.why:
                 print_prose(f"{one.agent}: {sentence(one.why)}", "  ")
                 print_prose(f"    fix: {one.fix}", "    ")
+            for seen in one.foreseen:
+                print_prose(f"{file}: {seen.field}: {sentence(seen.problem)}", "  ")
+                print_prose(f"    fix: {seen.fix}", "    ")
     return all(one.verdict in STARTS for one in found)
 
 
-def _tried(config: WorkerConfig) -> list[Tried]:
+def _tried(ctx: typer.Context, config: WorkerConfig) -> list[Tried]:
+    from spoold.agents.foreseeing import of_workspace
     from spoold.agents.profiles import VARIABLE, read_back
-    from spoold.agents.trial import STARTS, try_out
+    from spoold.agents.trial import STARTS, try_out, unseen
     from spoold.worker.handlers.preparing import inherited
     from spoold.worker.handlers.secrets import Secrets
 
@@ -161,8 +167,50 @@ def _tried(config: WorkerConfig) -> list[Tried]:
         name, profile = read_back(handler.env[VARIABLE])
         remark(f"{name}: starts {profile.cli} to see whether it runs")
         tried = try_out(name, profile, base)
+        folders = tuple(filter(None, (handler.cwd, *handler.allow_cwd)))
+        hidden = unseen(name, profile, base, folders) if tried.verdict in STARTS else []
         if tried.verdict in STARTS and (why := secrets.lacking(handler.secrets)) is not None:
             fix = "see that its source, under [secrets] of the worker's file, is there and the worker may read it"
             tried = replace(tried, verdict="secret missing", why=why, fix=fix)
-        found.append(tried)
-    return found
+        merges = _merges(ctx, config, name, profile) if profile.then == "merge" else []
+        found.append(tried.warned([*of_workspace(name, profile.workspace), *hidden, *merges]))
+    return [*found, *_merger(config)]
+
+
+def _merges(ctx: typer.Context, config: WorkerConfig, name: str, profile: Profile) -> list[Foreseen]:
+    """Return that nothing merges the work of a profile; where its own file does not say so, live workers may."""
+    from spoold.agents.foreseeing import of_merges
+    from spoold.agents.merge.config import REPOS, TABLE, repos_of
+
+    repo, own = str(profile.workspace.get("repo") or ""), config.handlers.get(TABLE)
+    if own is not None and REPOS not in own.about:  # it was written by hand
+        return []
+    here = repos_of(own.about) if own is not None else ()
+    return of_merges(name, repo, here, None) and of_merges(name, repo, here, _elsewhere(ctx, config))
+
+
+def _elsewhere(ctx: typer.Context, config: WorkerConfig) -> dict[str, tuple[str, ...]] | None:
+    """Return what live workers merge, by worker; None where there is no spool to ask."""
+    from spoold.agents.merge.config import TABLE, repos_of
+    from spoold.client.agents import list_about
+    from spoold.protocol.errors import SpoolError
+    from spoold.system.host import SystemHost
+
+    try:
+        with session(ctx).spool(config.spool) as spool, spool.reaching():
+            found = list_about(spool.store, SystemHost(), spool.store.clock, TABLE)
+    except (SpoolError, OSError):
+        return None
+    return {worker: repos_of(about) for worker, about in found.items()}
+
+
+def _merger(config: WorkerConfig) -> list[Tried]:
+    """Return what is foreseen of [merge] as a row of its own; [] for nothing."""
+    from spoold.agents.foreseeing import of_branches, of_repositories
+    from spoold.agents.merge.config import TABLE, repos_of
+    from spoold.agents.trial import Tried
+
+    own = config.handlers.get(TABLE)
+    repos = repos_of(own.about) if own is not None else ()
+    seen = [*of_repositories(repos), *of_branches(repos)]
+    return [Tried(TABLE, "git", "", "", "ok").warned(seen)] if seen else []
