@@ -3,7 +3,7 @@
 Law: it looks, and changes nothing. Only what this machine can see is said: of a repository on a path, never of one at
 another address. Each is named with its field and its fix, for the worker's start, for `spool doctor`, and for a task.
 
-Touches: files, processes.
+Touches: files.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from spoold.client.waiting import read_result
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.names import key, parse_log
-from spoold.protocol.result import Result, message_of, remark_of
+from spoold.protocol.result import Result, message_of, remark_of, work_of
 from spoold.rules.answers.case import EndedAttempt
 from spoold.rules.answers.failed import began, silence, speaks
 from spoold.store.locate import Located
@@ -47,9 +47,9 @@ def ended(result: Result) -> EndedAttempt:
     """Return an attempt that ended, as its result tells it."""
     code = "" if result.error is None else str(result.error.code)
     how = result.attempt, str(result.status), result.worker_id, result.completed_at, code, message_of(result)
-    started, remark = began(code, result.started_at), remark_of(result)
+    started, remark, work = began(code, result.started_at), remark_of(result), work_of(result.output)
     frozen_s, wrote = result.frozen_s or 0.0, bool(result.log)
-    return EndedAttempt(*how, frozen_s=frozen_s, started=started, wrote=wrote, remark=remark)
+    return EndedAttempt(*how, frozen_s=frozen_s, started=started, wrote=wrote, remark=remark, work=work)
 
 
 def ending(store: Store, located: Located, result: Result) -> EndedAttempt:

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from spoold.protocol.amount import amount
+from spoold.protocol.errors import legible
 from spoold.protocol.fields import Recorded, RecordedCount, RecordedUnits
 
 
@@ -150,6 +152,33 @@ def own_reason(output: Any) -> str:
     reason, code = " ".join(reasons[0].split()), output.get("code")
     reason = reason if len(reason) <= REASON_MAX else f"{reason[:REASON_MAX]}…"
     return f"{code}: {reason}" if isinstance(code, str) else reason
+
+
+def work_of(output: Any) -> str:
+    """Return what the work of an agent in a repository came to, in one line: its outcome, how many files it changed,
+    where its work is, and which task merges it, as the output says; '' for any other output.
+    """
+    place = output.get("workspace") if isinstance(output, dict) else None
+    outcome = _word(output, "outcome")
+    if not isinstance(place, dict) or not outcome:
+        return ""
+    changed = output.get("changed_files")
+    files = amount(len(changed), "changed file") if isinstance(changed, list) and changed else "no changed file"
+    ref, repo, branch, merge = (
+        _word(place, "ref"),
+        _word(place, "repo"),
+        _word(output, "branch"),
+        _word(output, "merge"),
+    )
+    where = f", in {ref}{f' of {repo}' if repo else ''}" if ref else ""
+    where += f" and the branch {branch}" if branch else ""
+    return f"{outcome}, {files}{where}{f'; {merge} merges it' if merge else ''}"
+
+
+def _word(said: Any, name: str) -> str:
+    """Return a text field in one line, with a bound; '' where it is none."""
+    value = said.get(name) if isinstance(said, dict) else None
+    return legible(" ".join(value.split()))[:REASON_MAX] if isinstance(value, str) else ""
 
 
 def message_of(result: Result) -> str:

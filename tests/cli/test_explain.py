@@ -101,6 +101,20 @@ def test_a_wait_for_a_task_that_failed_says_what_it_wrote_last(tmp_path: Path) -
     assert "hello" not in spool(directory, "wait", "gone").stderr
 
 
+def test_the_work_of_an_agent_is_named_where_people_look(tmp_path: Path) -> None:
+    """A newcomer saw only that it had completed: files, reference and merge were in `spool result` alone."""
+    directory = make(tmp_path / "s")
+    place = {"repo": "/srv/git/app.git", "base": "b", "ref": "refs/spool/a/1", "commit": "c"}
+    output = {"outcome": "done", "changed_files": ["x", "y"], "workspace": place, "merge": "a-merge"}
+    end(directory, "a", output=output)
+    work = "done, 2 changed files, in refs/spool/a/1 of /srv/git/app.git; a-merge merges it"
+    assert f"work         {work}" in spool(directory, "show", "a").stdout.splitlines()
+    said = spool(directory, "explain", "a").stdout
+    assert said == f"a (completed, attempt 1): it completed on w-aaaaa at 2026-01-01T00:00:00Z, attempt 1: {work}\n"
+    end(directory, "plain", output={"outcome": "done"})
+    assert "work  " not in spool(directory, "show", "plain").stdout
+
+
 def test_an_unknown_task_has_its_own_exit_code(tmp_path: Path) -> None:
     result = spool(make(tmp_path / "s"), "explain", "nobody")
     assert (result.exit_code, result.stdout) == (4, "")

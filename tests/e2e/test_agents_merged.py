@@ -75,6 +75,9 @@ def test_the_work_of_agents_lands_together_also_of_one_whose_worker_was_killed(
     assert pool.finish("land")["status"] == "success"
     assert pool.finish("deploy")["status"] == "success"
     assert git("ls-tree", "--name-only", "main", cwd=remote.path).split() == ["a.txt", "quick.txt", "slow.txt"]
+    waited = pool.run("agent", "coder", "write more", "--id", "more", "--wait")
+    assert (waited.returncode, waited.stdout) == (0, "wrote more\n"), waited.stderr
+    assert f"more: done, 1 changed file, in refs/spool/more/1 of {remote.path}" in waited.stderr
     pool.fsck()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.result import REASON_MAX, Error, Result, own_reason, why_ended
+from spoold.protocol.result import REASON_MAX, Error, Result, own_reason, why_ended, work_of
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,38 @@ def test_people_read_the_code_the_message_and_the_reason(message: str, output: A
         why_ended(Result(task_id="t", attempt=1, worker_id="w", status="failure", output=output, error=error)) == said
     )
     assert why_ended(Result(task_id="t", attempt=1, worker_id="w", status="success", output=output)) == ""
+
+
+PLACE = {"repo": "/srv/git/app.git", "base": "b" * 40, "ref": "refs/spool/t/1", "commit": "c" * 40}
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (
+            {"outcome": "done", "changed_files": ["a", "b"], "workspace": PLACE, "merge": "t-merge"},
+            "done, 2 changed files, in refs/spool/t/1 of /srv/git/app.git; t-merge merges it",
+        ),
+        (
+            {"outcome": "done", "changed_files": ["a"], "workspace": PLACE, "branch": "spool/t"},
+            "done, 1 changed file, in refs/spool/t/1 of /srv/git/app.git and the branch spool/t",
+        ),
+        ({"outcome": "no_change", "changed_files": [], "workspace": {"ref": ""}}, "no_change, no changed file"),
+        ({"outcome": "done", "changed_files": 7, "workspace": {"ref": ["x"]}, "merge": {}}, "done, no changed file"),
+        ({"outcome": "done", "changed_files": ["a"]}, ""),
+        ({"outcome": 1, "workspace": PLACE}, ""),
+        ({"outcome": "done", "workspace": "x"}, ""),
+        (["outcome"], ""),
+        (None, ""),
+    ],
+)
+def test_the_work_of_an_agent_is_one_line(output: Any, said: str) -> None:
+    assert work_of(output) == said
+
+
+def test_a_line_of_work_has_a_bound_whatever_the_output_says() -> None:
+    long = dict.fromkeys(("outcome", "branch", "merge"), "x\n" * 9000)
+    said = work_of({**long, "workspace": {"ref": "y" * 9000, "repo": "z\udcff" * 900}})
+    assert len(said) < 6 * REASON_MAX
+    assert "\n" not in said
+    said.encode()

@@ -1,7 +1,7 @@
 """`spool agent`: a task for an agent, from a prompt on the command line.
 
 Law: it makes the same task as a file with `agent` and `prompt` does. stdout has the id, or with --wait the agent's
-words, and nothing else.
+words, and nothing else; what they came to, in files and references, is a remark.
 
 Touches: the terminal.
 """
@@ -145,6 +145,7 @@ def _prompt(spool: SpoolClient) -> str:
 def _wait(spool: SpoolClient, task_id: str, *, as_json: bool) -> None:
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.wait import report_failures
+    from spoold.protocol.result import work_of
 
     output.remark(task_id)
     results = wait_with_bar(spool, [task_id], None)
@@ -155,5 +156,7 @@ def _wait(spool: SpoolClient, task_id: str, *, as_json: bool) -> None:
         words = said.get("text") if isinstance(said, dict) else said
         if words:
             output.print_line(str(words))
+        if work := work_of(said):
+            output.remark(f"{task_id}: {output.sentence(work)}")
     if report_failures(spool, results):
         raise typer.Exit(TASK_FAILED)

@@ -139,6 +139,8 @@ def _print(info: TaskInfo) -> None:
             text = output.one_line(str(value), 1000)
             archived = " (archived)" if _archived(info, field) else ""
             output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
+    if work := _work(info):
+        output.print_prose(f"{'work':<13}{output.one_line(work, 1000)}", " " * 13)
     if info.failures or info.crashes:
         failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
         output.print_prose(f"{'charged':<13}{failures}, {crashes}", " " * 13)
@@ -155,6 +157,13 @@ def _print(info: TaskInfo) -> None:
         spent = output.spent(info.tree["tokens_used"], info.tree["cost_usd"])
         tasks = amount(info.tree["tasks"], "task")
         output.print_prose(f"tree          {', '.join([tasks, *spent])}", " " * 13)
+
+
+def _work(info: TaskInfo) -> str:
+    """Return what the work of its agent came to, by the attempt that ended it; '' for any other task."""
+    from spoold.protocol.result import work_of
+
+    return work_of(info.attempts[-1].output) if info.completed_at and info.attempts else ""
 
 
 def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:

@@ -44,7 +44,8 @@ class EndedAttempt:
     """An attempt that ended: its number, how, who decided it, when (RFC 3339), how long (s) it had been frozen.
 
     started: whether it began, since a task may end where it waits; wrote: whether it has a log; last_line: of that
-    log, '' where its program is not at fault; remark: what is wrong with its output, and the fix.
+    log, '' where its program is not at fault; remark: what is wrong with its output, and the fix; work: what the work
+    of an agent came to.
     """
 
     number: int
@@ -58,6 +59,7 @@ class EndedAttempt:
     wrote: bool = False
     last_line: str = ""
     remark: str = ""
+    work: str = ""
 
     @property
     def ending(self) -> str:

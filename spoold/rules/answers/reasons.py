@@ -255,6 +255,7 @@ def _claimed(case: Case) -> Answer:
 
 def _completed(case: Case) -> Answer:
     text = f"it completed{by(case)}, attempt {case.attempt}{frozen(case)}"
+    text += f": {case.last.work}" if case.last is not None and case.last.work else ""
     if case.last is None or not case.last.remark:
         return text, []
     problem, _, fix = case.last.remark.partition(" Fix: ")
