@@ -419,7 +419,9 @@ class Attempt:
 
     def _report(self, *, now: bool = False) -> None:
         used = ending.figures(self._heard.usage)
-        said: dict[str, Any] = {"text": self._doing or self._heard.last, "session": self._heard.session, **used}
+        trouble = self._heard.trouble.message if self._heard.trouble is not None else ""
+        text = self._doing or trouble or self._heard.last  # a person sees what it tries again
+        said: dict[str, Any] = {"text": text, "session": self._heard.session, **used}
         said |= self._inbox.given
         said["served"] = self._heard.answered  # a limit on trial need not wait for the end of this attempt
         self._contract.progress({name: value for name, value in said.items() if value}, now=now)

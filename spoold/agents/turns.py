@@ -1,7 +1,7 @@
 """One turn of an agent: its program runs, and what it says is read, until it ends or has to be ended.
 
-Law: a turn never hangs. It is ended when it falls silent and does nothing, when it hides a spent quota behind retries
-of its own, and when it stays after it said that it is done.
+Law: a turn never hangs. It is ended when it falls silent and does nothing, when it hides a spent quota, or a model that
+never answers, behind retries of its own, and when it stays after it said that it is done.
 
 Touches: the clock, the terminal.
 """
@@ -26,9 +26,10 @@ from spoold.protocol.errors import SpoolError
 
 # How often (s) it is looked whether a turn has to end.
 LOOK_S = 0.2
-# For how long (s) an agent may stay after it said that it is done, or that it cannot go on; and how long it may try a
-# quota by itself before that counts as spent.
-LINGER_S, SETTLE_S, PATIENCE_S = 10.0, 5.0, 20.0
+# For how long (s) an agent may stay after it said that it is done, or that it cannot go on; how long it may try a
+# quota by itself before that counts as spent; and how long it may try a model that has not answered at all: codex
+# waits for a network for ever.
+LINGER_S, SETTLE_S, PATIENCE_S, UNANSWERED_S = 10.0, 5.0, 20.0, 180.0
 
 
 class CannotStart(SpoolError):
@@ -123,14 +124,15 @@ class _Watch:
         if self._done is not None and now - self._done > LINGER_S:
             return ""
         if heard.trouble is not None and self._troubled is not None:
-            patience = _patience(heard.trouble, self._life.idle_s)
+            idle_s = self._life.idle_s if heard.answered else min(self._life.idle_s, UNANSWERED_S)
+            patience = _patience(heard.trouble, idle_s)
             if now - self._troubled > patience:
                 return ""
         return self._life.over(now) or None
 
 
 def _patience(trouble: Trouble, idle_s: float) -> float:
-    """Return how long (s) an agent may try to get over a trouble. idle_s: the longest silence."""
+    """Return how long (s) an agent may try to get over a trouble. idle_s: of one that may pass by itself."""
     if trouble.fault not in ("quota", "rate"):
         return SETTLE_S if trouble.final else idle_s
     hopeless = trouble.until is not None and trouble.until - time.time() > PATIENCE_S

@@ -302,3 +302,18 @@ def test_opencode_tells_the_session_of_an_attempt_that_only_waited() -> None:
     assert not [event for line in played.out.splitlines() for event in reader.read(line, now) if event.session]
     events = [event for _ in range(2) for line in played.log.splitlines() for event in reader.read_log(line, now)]
     assert [event.session[:4] for event in events if event.session] == ["ses_"]
+
+
+def test_a_codex_that_waits_for_a_network_says_so_and_has_no_answer() -> None:
+    """It tries for ever. One without a key ends at once, and one whose key is wrong within seconds (`auth`)."""
+    played, now = recording("codex", "unreached")
+    events, reader = playing.again("codex", played, now)
+    found = heard(reader, events)
+    assert found.trouble is not None
+    assert (found.trouble.fault, found.trouble.final, found.answered) == ("transient", False, False)
+    assert "waiting for network" in found.trouble.message
+    assert played.stopped == "limit"
+    missing = '{"type":"turn.failed","error":{"message":"Missing environment variable: `OPENAI_API_KEY`."}}'
+    (event,) = playing.adapter("codex").read(missing, now)
+    assert event.trouble is not None
+    assert (event.trouble.fault, event.trouble.final) == ("auth", True)
