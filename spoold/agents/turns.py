@@ -1,7 +1,7 @@
 """One turn of an agent: its program runs, and what it says is read, until it ends or has to be ended.
 
-Law: a turn never hangs. It is ended when it falls silent and does nothing, when it hides a spent quota, or a model that
-never answers, behind retries of its own, and when it stays after it said that it is done.
+Law: a turn never hangs. It is ended when it falls silent and does nothing, when it hides a spent quota, or a model
+that never answers, behind retries of its own, and when it stays after it said that it is done.
 
 Touches: the clock, the terminal.
 """

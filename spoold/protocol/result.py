@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spoold.protocol.amount import amount
+from spoold.protocol.amount import amount, clip
 from spoold.protocol.errors import legible
 from spoold.protocol.fields import Recorded, RecordedCount, RecordedUnits
 
@@ -150,7 +150,7 @@ def own_reason(output: Any) -> str:
     if not isinstance(reasons, list) or not reasons or not isinstance(reasons[0], str):
         return ""
     reason, code = " ".join(reasons[0].split()), output.get("code")
-    reason = reason if len(reason) <= REASON_MAX else f"{reason[:REASON_MAX]}…"
+    reason = clip(reason, REASON_MAX)  # with its end, which is the fix
     return f"{code}: {reason}" if isinstance(code, str) else reason
 
 

@@ -222,7 +222,10 @@ def test_a_push_that_a_rule_refuses_blocks_the_task_with_the_words_of_the_server
     hook.chmod(0o755)
     ended = place.run()
     assert (ended.code, ended.result["outcome"], place.payments) == (65, "blocked", 1), ended.said
-    assert "no large files, see the wiki" in ended.result["reasons"][0]
+    words = (
+        "the hook there says: no large files, see the wiki (pre-receive hook declined). Fix: do what the hook says"
+    )
+    assert words in ended.result["reasons"][0]
 
 
 def test_the_pauses_grow_to_a_bound() -> None:

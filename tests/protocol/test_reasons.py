@@ -27,8 +27,11 @@ def test_it_is_one_line_with_the_code_that_the_output_gives(output: Any, said: s
     assert own_reason(output) == said
 
 
-def test_a_long_one_is_cut() -> None:
-    assert own_reason({"reasons": ["x" * 5000]}) == f"{'x' * REASON_MAX}…"
+def test_a_long_one_is_cut_in_its_middle_since_its_end_is_the_fix() -> None:
+    said = own_reason({"reasons": [f"it is refused: {'x' * 5000} Fix: ask for it."]})
+    assert len(said) <= REASON_MAX
+    assert said.startswith("it is refused: x")
+    assert said.endswith("x Fix: ask for it.")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spoold.agents.merge.candidate import Candidate, Refused
-from spoold.protocol.amount import amount, some
+from spoold.protocol.amount import amount, clip, some
 
 # How much (characters) of the reason for a refusal is in the one line, and of how many reasons.
 _WHY_MAX, _WHYS = 400, 3
@@ -71,7 +71,7 @@ class Outcome:
             return self.waits
         whose = dict[str, list[str]]()
         for one in self.refused:
-            whose.setdefault(" ".join(f"{one.reason}: {one.detail}".split())[:_WHY_MAX], []).append(one.task)
+            whose.setdefault(clip(" ".join(f"{one.reason}: {one.detail}".split()), _WHY_MAX), []).append(one.task)
         each = "; ".join(f"{some(names)} ({why})" for why, names in list(whose.items())[:_WHYS])
         return f"{amount(len(self.refused), 'task')} not landed in {self.into}: {each}{'; …' * (len(whose) > _WHYS)}"
 

@@ -13,9 +13,12 @@ from __future__ import annotations
 import re
 
 from spoold.agents.workspace.git import GitFailed, end_of
+from spoold.protocol.amount import clip
 from spoold.protocol.errors import SpoolError
 
 TOO_LONG = 124
+# How much of a hook's words is told (characters).
+HOOK_MAX = 600
 _AWAY = re.compile(
     r"could not resolve (host|proxy)|name resolution|connection (refused|timed out|reset|closed|aborted)|"
     r"network is (unreachable|down)|no route to host|host is (down|unreachable)|operation timed out|"
@@ -33,6 +36,11 @@ _GONE = re.compile(
 )
 _COMES_BACK = "Fix: none where it comes back; else check its address, and the network and the proxy of this machine."
 _AS_IT_SAYS = "Fix: what the server says."
+_AS_THE_HOOK_SAYS = "Fix: do what the hook says, or let it take pushes of this machine's user."
+_ASK_FOR_THE_HOOK = "Fix: ask its owner what the hook wants, or let it take pushes of this machine's user."
+# A program of the server looks at each push, and has refused this one; what it prints comes as `remote:`.
+_HOOK = re.compile(r"\[remote rejected\][^(\n]*\(([^()\n]*hook declined)\)")
+_OF_GIT = re.compile(r"error: hook declined to update ")
 _REFUSED = re.compile(
     r"\[remote rejected\]|hook declined|protected branch|not allowed to push|non-fast-forward updates|"
     r"push declined|returned error: (403|413)|exceeds .*file size limit|remote: error: GH\d+",
@@ -64,17 +72,33 @@ def failure(failed: GitFailed, text: str, fix: str = "", *, known: bool = False)
     if failed.code == TOO_LONG or _AWAY.search(failed.errors) or (known and _GONE.search(failed.errors)):
         return RemoteAway(f"{text} {_COMES_BACK}" if fix else text)
     if failed.words[:1] == ("push",) and _REFUSED.search(failed.errors):
-        return RemoteRefused(f"{text} {_AS_IT_SAYS}" if fix else text)
+        return RemoteRefused(f"{text} {_answer(failed)}" if fix else text)
     return WorkspaceFailed(f"{text} {fix}".rstrip())
 
 
 def said(failed: GitFailed) -> str:
-    """Return what git said of a failure, as one sentence."""
+    """Return what git said of a failure, as one sentence: where a hook of the server refuses it, the hook's words."""
+    if hook := _HOOK.search(failed.errors):
+        words = clip(" | ".join(_words_of_hook(failed)), HOOK_MAX)
+        return f"the hook there {f'says: {words}' if words else 'refuses it and says nothing'} ({hook[1]})."
     lines = [line.strip() for line in failed.errors.splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
     stopped = "git was stopped: it took too much time or memory"
     text = end_of(" ".join(told)) or (stopped if failed.code < 0 else f"git ended with {failed.code}")
     return text if text.endswith(".") else f"{text}."
+
+
+def _words_of_hook(failed: GitFailed) -> list[str]:
+    told = [line.strip() for line in failed.errors.splitlines() if line.startswith("remote:")]
+    words = (line.removeprefix("remote:").strip() for line in told)
+    return [line for line in words if line and not _OF_GIT.match(line)]
+
+
+def _answer(failed: GitFailed) -> str:
+    """Return the fix for a push that a rule of the server refuses."""
+    if not _HOOK.search(failed.errors):
+        return _AS_IT_SAYS
+    return _AS_THE_HOOK_SAYS if _words_of_hook(failed) else _ASK_FOR_THE_HOOK
 
 
 def checked_out(failed: GitFailed, repo: str, branch: str) -> str:

@@ -189,7 +189,9 @@ def test_a_remote_that_refuses_the_push_is_asked_once(remote: Remote, tmp_path: 
     resolved = Scripted(lambda conflict: replace(two, rounds=0))
     outcome = land(remote, tmp_path, one, two, tests=("check",), run=run, helper=resolved)
     assert [(found.task, found.reason) for found in outcome.refused] == [("one", "remote"), ("two", "remote")]
-    assert re.search("does not take the merge into main: .*main is protected", outcome.refused[0].detail)
+    words = "the hook there says: main is protected (pre-receive hook declined). Fix: do what the hook says, or let"
+    assert f"does not take the merge into main: {words}" in outcome.refused[0].detail
+    assert words in outcome.summary()
     assert lines == ["check"]
     assert not outcome.waits
     assert remote.commit("main") == remote.first
