@@ -17,6 +17,7 @@ from spoold.agents.sandbox.guarded import git_directory, takes
 from spoold.agents.workspace.addresses import repository, same
 from spoold.agents.workspace.git import Git, GitFailed
 from spoold.agents.workspace.remote import bare_or_updated
+from spoold.protocol.errors import WrongValue
 
 _LOOK_S, _BRANCHES = 20.0, 3
 _BRANCH = "branch refs/heads/"
@@ -71,7 +72,8 @@ def of_merges(
         return []
     what = repo or "any repository"
     asked = "" if elsewhere is None else ", and no live worker merges it"
-    problem = f'"merge" submits merges, and [merge] of this file does not name {what}{asked}: they would wait'
+    said = f'"merge" submits merges, and [merge] of this file does not name {what}'
+    problem = f"{said}{asked}: its work would not land"
     line = f'repos = ["{repo or "/srv/git/app.git"}"]'
     where = f"add {line} below [merge]" if not here else f'add "{repo}" to repos of [merge]'
     fix = f"{where} of this file, or of the file of a worker that is to merge"
@@ -79,7 +81,15 @@ def of_merges(
 
 
 def _has(repos: Sequence[str], repo: str) -> bool:
-    return any(not repo or same(one, repo) for one in repos)
+    return any(not repo or _is_same(one, repo) for one in repos)
+
+
+def _is_same(one: str, repo: str) -> bool:
+    """Whether two addresses name one repository; not one of a heartbeat that is no address."""
+    try:
+        return same(one, repo)
+    except WrongValue:
+        return False
 
 
 def _unusable(field: str, said: str) -> Iterator[Foreseen]:

@@ -108,6 +108,7 @@ def test_work_that_nothing_merges_is_foreseen() -> None:
     assert f'add "{repo}" to repos of [merge]' in found.fix
     assert of_merges("coder", repo, ["/srv//git/./app.git"], None) == [], "the same repository"
     assert of_merges("coder", repo, [], {"w": (other,), "v": (repo,)}) == []
+    assert of_merges("coder", repo, [], {"odd": ("-x", "a\0b")}), "what others wrote in a heartbeat"
     assert of_merges("coder", repo, [], {"old": ()}) == [], "it does not say what it merges"
     assert of_merges("coder", "", [other], None) == [], "a task names it"
     assert of_merges("coder", "", [], {})
