@@ -113,6 +113,7 @@ class Confined:
             writable=tuple(path for path in box.writable if path != opened.directory),
             hidden=(root,) if root else (),
             held=held,
+            others=opened.whose == "shared",
             empty=f"{folder}/empty",
             memory_mb=self._memory_mb,
         )

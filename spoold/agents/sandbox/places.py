@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 
@@ -19,11 +19,12 @@ _KEYS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".con
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or directory `source` of this machine, shown at `at`."""
+    """A file or directory `source` of this machine, shown at `at`. identity: which one it was, as DEVICE:INODE."""
 
     at: str
     source: str
     writable: bool = False
+    identity: str = ""
 
 
 def places(scene: Scene, keys_of: str) -> list[Place]:
@@ -40,6 +41,8 @@ def places(scene: Scene, keys_of: str) -> list[Place]:
         *(_place(at) for at in (*scene.shown, *held.shown, *filter(None, [scene.way_out])) if at not in own),
     ]
     keys = [f"{keys_of}/{name}" for name in _KEYS] if keys_of else []
+    if scene.others and (led := next((place for place in wide if place.at == scene.workspace != place.source), None)):
+        raise NoSandbox(f"{led.at} was exchanged for a link to {led.source}", "keep one agent at a time in a folder")
     for place in wide:
         _check(place, scene.hidden, "the spool", "keep workspaces, homes and settings outside of it")
         _check(place, keys, "a person's keys", "show a smaller folder")
@@ -53,7 +56,7 @@ def places(scene: Scene, keys_of: str) -> list[Place]:
                 f"{place.at} is a link out of what the agent may write, to {place.source}",
                 "replace the link by what it names",
             )
-    narrow += [Place(at, scene.empty) for at in held.absent]
+    narrow += [replace(_place(scene.empty), at=at) for at in held.absent]
     # A place below another one comes later, or it would be hidden by it.
     return [*sorted(wide, key=_depth), *sorted(narrow, key=_depth)]
 
@@ -67,7 +70,13 @@ def _place(at: str, *, writable: bool = False) -> Place:
         raise NoSandbox(f"{at!r} is no absolute path in its plain form", "write it out from / on")
     if not os.path.exists(at):
         raise NoSandbox(f"{at} is to be shown in a sandbox, and is not there", "make it first")
-    return Place(at, os.path.realpath(at), writable)
+    # Path and identity are of one look: a path may lead elsewhere a moment later.
+    opened = os.open(at, os.O_PATH | os.O_CLOEXEC)
+    try:
+        seen = os.fstat(opened)
+        return Place(at, os.readlink(f"/proc/self/fd/{opened}"), writable, f"{seen.st_dev}:{seen.st_ino}")
+    finally:
+        os.close(opened)
 
 
 def _check(place: Place, hidden: Iterable[str], what: str, fix: str) -> None:

@@ -77,9 +77,9 @@ class Scene:
     workspace, home: writable, and the agent's own; env: all its variables, also its secrets; shown: may be read;
     writable: may be written, too; fixed: parts of what is writable that may only be read (settings of the agent);
     hidden: what must not be shown, with all below it (the spool); way_out: the socket of a proxy, '' for none; held:
-    what of the workspace is held; empty: a folder with nothing in it, where something is held that is not there;
-    calls: the file that says to podman which system calls there are; memory_mb: how much /tmp and /dev/shm may each
-    hold, 0 for a quarter of the machine's memory.
+    what of the workspace is held; others: whether others may change its folders meanwhile; empty: a folder with
+    nothing in it, where something is held that is not there; calls: the file that says to podman which system calls
+    there are; memory_mb: how much /tmp and /dev/shm may each hold, 0 for a quarter of the machine's memory.
     """
 
     workspace: str
@@ -91,6 +91,7 @@ class Scene:
     hidden: Sequence[str] = ()
     way_out: str = ""
     held: Guarded = NOTHING
+    others: bool = False
     empty: str = ""
     calls: str = ""
     memory_mb: int = 0

@@ -16,7 +16,7 @@ from spoold.agents.sandbox import bwrap, podman, systemd
 from spoold.agents.sandbox.ground import look
 from spoold.agents.sandbox.inside import PORT
 from spoold.agents.sandbox.places import places
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
+from spoold.agents.sandbox.policy import LOADER, NoSandbox, Sandbox, Scene, Wrapped
 from spoold.agents.sandbox.proxy import variables
 from spoold.protocol.errors import BadFile
 
@@ -39,7 +39,7 @@ def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
     ground = look(tool, names=sandbox.network == "host")
     if not ground.tool:
         raise _missing(tool)
-    if scene.way_out:
+    if scene.way_out or scene.others:
         scene = replace(scene, shown=(*scene.shown, *ground.inside_needs))
     try:
         shown = places(scene, os.path.expanduser("~"))
@@ -49,9 +49,13 @@ def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
         if not scene.calls:
             raise NoSandbox("a container has no list of system calls", "enter it with `entered`")
         return podman.command(sandbox, scene, shown, ground, env, argv, _set(podman.OWN))
-    if scene.way_out:
-        env |= variables(PORT)
-        argv = [ground.python, "-I", "-S", ground.inside, scene.way_out, *argv]
+    if scene.way_out or scene.others:
+        env |= variables(PORT) if scene.way_out else {}
+        looked = [word for place in shown for word in (place.at, place.identity)] if scene.others else []
+        loader = {name: env.pop(name) for name in list(env) if name.startswith(LOADER)}
+        told = [f"{name}={value}" for name, value in loader.items()]
+        counted = [str(len(looked) // 2), *looked, str(len(told)), *told]
+        argv = [ground.python, "-I", "-S", ground.inside, scene.way_out, *counted, *argv]
     wrapped = bwrap.command(sandbox, scene, shown, ground, env, argv)
     if sandbox.kind == "bwrap":
         return wrapped

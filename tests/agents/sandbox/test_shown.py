@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from spoold.agents.sandbox.mailbox import MOST_BYTES, mailbox
 from spoold.agents.sandbox.places import places
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
 from spoold.agents.sandbox.programs import needed, of_python
+from spoold.agents.sandbox.wrapping import wrap
 from tests.agents.sandbox.stage import NOBODY, Stage
 
 
@@ -244,3 +246,55 @@ def test_the_boxes_of_a_task(tmp_path: Path) -> None:
 
 def test_nobody_is_somebody_else() -> None:
     assert os.geteuid() != NOBODY
+
+
+@pytest.mark.parametrize("what", ["work", "work/nested", "work/nested/.git", "work/libs", "work/libs/sub"])
+def test_what_is_exchanged_for_a_link_after_the_look_is_not_entered(tmp_path: Path, what: str) -> None:
+    """Another agent, which may write in a folder above, can do so at any moment: each path is looked at again from
+    within. What lies outside has the same names, so that all of it can be shown in its place."""
+    outside, top = tmp_path / "outside", tmp_path / "top"
+    for name in ("top/home", "top/empty", *(f"{one}/nested/.git/refs" for one in ("top/work", "outside/work"))):
+        (tmp_path / name).mkdir(parents=True)
+    for one in ("top/work", "outside/work"):
+        (tmp_path / one / "libs/sub").mkdir(parents=True)
+    held = guarded(str(top / "work"), "shared", ["libs/sub"])
+    scene = Scene(str(top / "work"), str(top / "home"), held=held, others=True, empty=str(top / "empty"))
+    wrapped = wrap(Sandbox("bwrap"), ["sh", "-c", "echo in; echo in >here; ls -R"], scene)
+
+    def play() -> subprocess.CompletedProcess[str]:
+        env = {**wrapped.env}
+        return subprocess.run(wrapped.argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    (outside / what / "loot").mkdir()
+    assert play().stdout.startswith("in\n")
+    (top / what).rename(top / "away")
+    (top / what).symlink_to(outside / what)
+    said = play()
+    assert "loot" not in said.stdout
+    assert not list(outside.rglob("here"))
+    assert said.returncode != 0
+
+
+def test_the_workspace_itself_is_no_link_by_now(tmp_path: Path) -> None:
+    for name in ("work", "home", "outside", "empty"):
+        (tmp_path / name).mkdir()
+    scene = Scene(f"{tmp_path}/work", f"{tmp_path}/home", others=True, empty=f"{tmp_path}/empty")
+    (tmp_path / "work").rmdir()
+    (tmp_path / "work").symlink_to(tmp_path / "outside")
+    with pytest.raises(NoSandbox, match="exchanged for a link to"):
+        places(scene, "")
+
+
+def test_the_loader_of_the_small_program_inside_is_its_own(tmp_path: Path) -> None:
+    """A task whose variables lead the loader astray must not have what looks at the paths led astray."""
+    for name in ("work", "home", "empty"):
+        (tmp_path / name).mkdir()
+    env = {"LD_PRELOAD": f"{tmp_path}/work/none.so", "PLAIN": "a=b\nc"}
+    scene = Scene(f"{tmp_path}/work", f"{tmp_path}/home", env, others=True, empty=f"{tmp_path}/empty")
+    wrapped = wrap(Sandbox("bwrap"), ["sh", "-c", 'echo "$LD_PRELOAD $PLAIN"'], scene)
+    inside = wrapped.argv[wrapped.argv.index("--") + 1 :]
+    assert "--setenv" not in wrapped.argv
+    assert inside[0] == os.path.realpath(sys.executable)
+    assert "LD_PRELOAD" not in wrapped.env
+    done = subprocess.run(wrapped.argv, env=wrapped.env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{env['LD_PRELOAD']} a=b\nc\n"
