@@ -249,7 +249,8 @@ def _repositories(directory: str) -> dict[str, tuple[int, int]] | None:
             with suppress(OSError):
                 status = os.stat(".git" if own else ".", dir_fd=folder.fd, follow_symlinks=False)
                 found[folder.path or "."] = (status.st_dev, status.st_ino)
-        folder.folders[:] = [] if bare else [name for name in folder.folders if name != ".git"]
+        # Also in a bare one: three names make any folder look like one, and more may lie below.
+        folder.folders[:] = [name for name in folder.folders if name != ".git"]
     return found
 
 

@@ -114,6 +114,23 @@ def test_a_repository_in_the_place_of_another_is_known_by_its_inode(
     assert made.startswith("libs/sub: the agent put another repository in the place")
 
 
+@pytest.mark.parametrize("where", [".", "libs", "libs/sub"])
+def test_what_looks_like_a_bare_repository_hides_none_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Three names, also in a folder that has a `.git`: git goes into the folders below as before."""
+    for name in ("work", "mine/.git/refs", "mine/libs/sub/deep"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "mine")
+    folder = places.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
+    folder.open()
+    for name in ("refs", "objects"):
+        (tmp_path / "mine" / where / name).mkdir()
+    (tmp_path / "mine" / where / "HEAD").write_text("ref: refs/heads/m\n")
+    (tmp_path / "mine/libs/sub/deep/.git/refs").mkdir(parents=True)
+    assert [one for one in folder.save("").warnings if one.startswith("libs/sub/deep: the agent made a repository")]
+
+
 def test_a_submodule_that_is_not_there_is_known_in_every_repository_of_a_folder(tmp_path: Path) -> None:
     """B4: also in one that lies within, and in one whose git directory lies elsewhere."""
     tree, row = tmp_path / "mine" / "tree", f"160000,{'1' * 40},libs/sub"
