@@ -17,6 +17,7 @@ remote does not have is looked at, and no other. Only attempts of a profile know
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import IO
 
 from spoold.agents.workspace.added import added
@@ -39,7 +40,9 @@ def refuse(git: Git, commits: Sequence[str], known: Iterable[str], scanner: Scan
     workspace, for people. Errors: HoldsSecret, GitFailed."""
     if not commits or not scanner.knows_secrets:
         return
-    where = list(dict.fromkeys(_holding(git, commits, known, scanner)))
+    asked = "".join(f"{one}\n" for one in (*commits, *(f"^{one}" for one in known if one)))
+    found = chain(_holding(git, asked, scanner), _as_paths(git, asked, scanner))
+    where = list(dict.fromkeys(found))
     if where:
         raise HoldsSecret(
             f"nothing was pushed, since the work holds a secret: {some(where, PLACES_MAX)}. Fix: remove it from the "
@@ -59,9 +62,16 @@ def tokens(git: Git, base: str, commit: str, scanner: Scanner) -> list[str]:
     return [f"{one} looks like a secret, and has been pushed: remove it, and revoke it" for one in where[:PLACES_MAX]]
 
 
-def _holding(git: Git, commits: Sequence[str], known: Iterable[str], scanner: Scanner) -> Iterator[str]:
-    """Yield where new objects hold secrets."""
-    asked = "".join(f"{one}\n" for one in (*commits, *(f"^{one}" for one in known if one)))
+def _as_paths(git: Git, asked: str, scanner: Scanner) -> Iterator[str]:
+    """Yield the names of secrets that new paths hold: one with a `/` in it is in no single name."""
+    new = git("rev-list", "--stdin", given=asked).out
+    named = git("diff-tree", "--stdin", "-r", "-m", "--root", "--no-renames", "--name-only", "-z", given=new).names
+    for _, name in scanner.secrets("\0".join(dict.fromkeys(named)).encode("utf-8", "surrogateescape")):
+        yield f"the path of a file ({name})"
+
+
+def _holding(git: Git, asked: str, scanner: Scanner) -> Iterator[str]:
+    """Yield where new objects hold secrets. asked: which commits, as `git rev-list --stdin` takes it."""
     rows = git("rev-list", "--objects", "--stdin", given=asked).lines
     paths = {one: path for one, _, path in (row.partition(" ") for row in rows)}
     with git.piped("cat-file", "--batch", "--buffer", given="".join(f"{one}\n" for one in paths)) as said:

@@ -44,7 +44,7 @@ def everything(remote: Remote) -> bytes:
         return said.read()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_spelling_of_a_secret_reaches_the_remote(remote: Remote, tmp_path: Path, seed: int) -> None:
     """G30: wherever an agent puts a secret of its task, the remote has no object that holds it."""
     chance = random.Random(seed)
@@ -53,7 +53,7 @@ def test_no_spelling_of_a_secret_reaches_the_remote(remote: Remote, tmp_path: Pa
         tree = Path(made.open())
         write(tree, {f"good{number}.txt": "x\n" for number in range(3)})
         padding = bytes(chance.randrange(256) for _ in range(chance.randrange(200)))
-        match seed % 3:
+        match seed % 4:
             case 0:  # in a file, among bytes
                 (tree / "sub").mkdir()
                 (tree / "sub" / "b.bin").write_bytes(padding + b"\n" + spelled + b"\n" + padding)
@@ -64,6 +64,15 @@ def test_no_spelling_of_a_secret_reaches_the_remote(remote: Remote, tmp_path: Pa
                 git("commit", "-qm", "one", cwd=tree)
                 (tree / "b.txt").unlink()
                 where = "b.txt:1 (KEY)"
+            case 2:  # as the way to a file, in a commit whose successor removes it
+                path = tree / SECRET / "y"
+                path.parent.mkdir(parents=True)
+                path.write_text("x\n")
+                if seed == 2:
+                    git("add", "-A", cwd=tree)
+                    git("commit", "-qm", "one", cwd=tree)
+                    path.unlink()
+                where = "the path of a file (KEY)"
             case _:  # in the text of a commit
                 git("add", "-A", cwd=tree)
                 git("commit", "-qm", f"log in with {SECRET}", cwd=tree)
