@@ -10,6 +10,8 @@
     checkout     how a workspace gets its files
     commits      what an agent committed by itself, read without its settings
     saving       the program that reads a workspace, in a cage, and packs what is in it
+    looking      looks over the files of a workspace before git opens any of them
+    staged       what an agent has staged: its index, of which git reads a copy
     adding       brings files into an index, whatever one of them is
     objects      objects of git as they are, also those that git refuses
     sifting      leaves out of commits and trees what git refuses, and nothing else

@@ -25,11 +25,12 @@ from spoold.agents.sandbox.cage import Cage, variables
 from spoold.agents.workspace import lfs
 from spoold.agents.workspace.checkout import branch_of, commits_of, keeper, scratch_of, tree_of
 from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run, sweep
+from spoold.agents.workspace.looking import READ_BY_GIT, READ_MAX
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Record
 from spoold.agents.workspace.proving import Question
 from spoold.agents.workspace.remote import TOO_LONG, said
-from spoold.agents.workspace.saving import READ_BY_GIT, READ_MAX, Request
+from spoold.agents.workspace.saving import Request
 from spoold.agents.workspace.sifting import may_be_read
 from spoold.protocol import codec, version
 from spoold.protocol.errors import BadFile, legible
@@ -149,7 +150,8 @@ def lacking(mirror: Mirror, folder: str, record: Record) -> list[str]:
     keeper_of, scratch = keeper(folder).directory, scratch_of(folder)
     os.makedirs(scratch, exist_ok=True)
     pushed = [one for one in (record.commit, record.more) if one]
-    asked = Question(tree_of(folder), mirror.directory, keeper_of, pushed, scratch)
+    own = commits_of(folder, record, mirror).own
+    asked = Question(tree_of(folder), own, mirror.directory, keeper_of, pushed, scratch)
     said = caged(_PROVER, asked, (tree_of(folder), mirror.directory, keeper_of), scratch)
     try:
         return [str(path) for path in codec.load(said.encode(), "what was looked at")]

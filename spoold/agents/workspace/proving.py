@@ -5,8 +5,8 @@
 A Question comes on stdin; on stdout it names the files, as a JSON list, whose content no commit on the remote has. It
 shares no code with `saving`: it takes the hash of each file by itself, and asks only whether there is such an object.
 
-Law: it runs in a cage, and only looks. A file that git ignores was never meant to be saved; any other one that it
-cannot read counts as missing.
+Law: it runs in a cage, and only looks. A file that git ignores and that no index has was never meant to be saved; any
+other one that it cannot read counts as missing, and so does an index.
 
 Touches: files, processes, the terminal.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 import sys
 from dataclasses import dataclass
@@ -27,14 +28,16 @@ from spoold.system.walking import walk
 
 TOLD_MAX = 20
 _PIECE = 1 << 20
+_EMPTY = hashlib.sha1(b"blob 0\0", usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """tree: the files; mirror: the git directory of what was fetched from the remote; keeper: that of what was
-    pushed; pushed: the commits that the remote was given; scratch: a folder to write in."""
+    """tree: the files; own: the git directory that has their index; mirror: that of what was fetched from the remote;
+    keeper: that of what was pushed; pushed: the commits that the remote was given; scratch: a folder to write in."""
 
     tree: str
+    own: str
     mirror: str
     keeper: str
     pushed: list[str]
@@ -52,18 +55,57 @@ def missing(asked: Question) -> list[str]:
     submodules = _submodules(asked)
     found = {path: one for path, one in _hashes(asked.tree).items() if not path.startswith(submodules)}
     unknown = _unknown(asked, found)
+    indices = {"": asked.own, **{f"{path}/": f"{asked.tree}/{path}/.git" for path in _within(asked, submodules)}}
+    tracked, lost = set[str](), list[str]()
+    for above, own in indices.items():
+        rows = _index(asked, own)
+        if rows is None:
+            lost.append(f"{above}.git/index")
+            continue
+        tracked.update(f"{above}{path}" for path, _ in rows)
+        if not above:  # those of a repository within may be on its own remotes
+            lost += _unknown(asked, {f"{path} as {one[:12]}": one for path, one in rows if one != _EMPTY})
     if not unknown:
-        return []
+        return lost
     git = Git(asked.mirror).with_tree(asked.tree, os.path.join(asked.scratch, "index-none"))
     ignored = set(git.ask("check-ignore", "-z", "--no-index", "--stdin", given="\0".join(unknown)).names)
-    rest = [path for path in unknown if path not in ignored]
+    rest = [path for path in unknown if path not in ignored or path in tracked]
     # What git wrote otherwise than it lies here, as with other ends of lines.
     asking = [path for path in rest if "\n" not in path and found[path]]
     written_by = Git(os.path.join(asked.scratch, "work.git")).with_tree(asked.tree, git.index).set(lfs.filters())
     told = written_by.ask("hash-object", "--stdin-paths", given="".join(f"{path}\n" for path in asking)).lines
     written = dict(zip(asking, told, strict=False))
     still = set(_unknown(asked, {path: written.get(path, "") for path in rest}))
-    return [path for path in rest if path in still]
+    return [*(path for path in rest if path in still), *lost]
+
+
+def _within(asked: Question, submodules: tuple[str, ...]) -> list[str]:
+    """Return the folders below that are repositories, and neither ignored nor submodules."""
+    found = [folder.path for folder in walk(asked.tree) if folder.path and ".git" in folder.folders]
+    found = [path for path in found if not f"{path}/".startswith(submodules)]
+    git = Git(asked.mirror).with_tree(asked.tree, os.path.join(asked.scratch, "index-none"))
+    return [*set(found).difference(git.ask("check-ignore", "-z", "--stdin", given="\0".join(found)).names)]
+
+
+def _index(asked: Question, own: str) -> list[tuple[str, str]] | None:
+    """Return path and content of each file in an index; None where it cannot be read."""
+    copy = os.path.join(asked.scratch, "work.git", "index-looked-at")
+    try:
+        names = [name for name in os.listdir(own) if name.startswith("sharedindex.")]
+        for name in ("index", *names):
+            with lfs.opened(os.path.join(own, name)) as file, open(_beside(copy, name), "wb") as new:
+                shutil.copyfileobj(file, new)
+    except OSError:
+        return None if os.path.lexists(os.path.join(own, "index")) else []
+    done = Git(os.path.dirname(copy), index=copy).ask("ls-files", "--stage", "-z")
+    for name in ("index", *names):
+        os.unlink(_beside(copy, name))
+    rows = [(row.partition("\t")[0].split(), row.partition("\t")[2]) for row in done.names]
+    return None if done.code else [(path, about[1]) for about, path in rows if about[0] != "160000"]
+
+
+def _beside(copy: str, name: str) -> str:
+    return copy if name == "index" else os.path.join(os.path.dirname(copy), name)
 
 
 def _submodules(asked: Question) -> tuple[str, ...]:

@@ -5,11 +5,13 @@
 A Request comes on stdin. Into the folder `scratch`, which is its own and stays from one save to the next, it writes
 out/pack-HASH.pack, with all objects that the remote does not have, and out/made.json, see Made.
 
-What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. Beside it lies
-what the agent committed elsewhere: on other branches, in the stash, in repositories within. All of that is in the
-pack, too, below one commit, so that it is on the remote, and none of it is in the work. A repository within whose
-path the work has as a submodule stays one. The files of any other one are files of the work, as they lie there: what
-creates a project often makes a repository of it, and nobody means that its files are to be left out.
+What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. As for git, a
+file that is in the agent's index is not ignored. Beside the work lies what the agent committed elsewhere: on other
+branches, in the stash, in repositories within; and what it staged, where the file has other content by now, or is
+gone. All of that is in the pack, too, below one commit, so that it is on the remote, and none of it is in the work. A
+repository within whose path the work has as a submodule stays one. The files of any other one are files of the work,
+as they lie there: what creates a project often makes a repository of it, and nobody means that its files are to be
+left out.
 
 Git may refuse what an agent made: a file with such a name, a commit with such a date. Then the program runs again and
 sifts: what git refuses is left out and named, and all else is packed.
@@ -25,34 +27,30 @@ from __future__ import annotations
 import json
 import os
 import resource
-import stat
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from spoold.agents.workspace import lfs
+from spoold.agents.workspace import lfs, staged
 from spoold.agents.workspace.adding import add_all, add_these
 from spoold.agents.workspace.commits import Commits, git_of
 from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor, quoted, sweep
 from spoold.agents.workspace.git import links as links_of
+from spoold.agents.workspace.looking import looked_over
 from spoold.agents.workspace.sifting import Sifter
-from spoold.protocol.amount import amount
+from spoold.agents.workspace.staged import Entry
+from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import legible
 from spoold.system.remover import remove
-from spoold.system.walking import walk
 
 # Memory (bytes) of git and of this program, each; a larger file than this is packed as it is read.
 MEMORY, BIG_FILE = 6 << 30, "64m"
-TOLD_MAX, TIPS_MAX = 20, 2000
+TOLD_MAX, TIPS_MAX, STAGED_TOLD = 20, 2000, 5
 # History of a repository within that is larger (bytes) is named, and does not come to the remote.
 WITHIN_MAX = 256 << 20
-# A file of more bytes is large. So much of one is saved, and so much of all: what git compresses within its time.
-LARGE, FILE_MAX, FILES_MAX = 1 << 20, 4 << 30, 8 << 30
-# Git, or git-lfs, reads these itself, and waits for ever where one is a pipe; of the latter two also at the end of a
-# link. So large a one (bytes) fills its memory.
-READ_BY_GIT = (".gitattributes", ".gitignore", ".gitmodules", ".lfsconfig")
-_FOLLOWED, READ_MAX = READ_BY_GIT[2:], 10 << 20
+# So much (bytes) of a large file is saved, and so much of all: what git compresses within its time.
+FILE_MAX, FILES_MAX = 4 << 30, 8 << 30
 # Below it lies what was fetched from others.
 _FETCHED = "refs/remotes/"
 # What the references of a mirror begin with that are no agent's, or another attempt's.
@@ -167,20 +165,24 @@ class Saver:
         self._git = _scratch(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
         self._large = frozenset[str]()
+        self._staged = dict[str, list[Entry] | None]()
 
     def save(self, pack: str) -> Made:
         """Save it all, into a pack of this name. Errors: GitFailed."""
         said, made = self._said, self._made
-        made.blocking, paths, large = _looked_over(said.tree)
+        made.blocking, paths, large = looked_over(said.tree)
         if made.blocking:
             return made
-        self._leave_out(large)
         found = Commits(said.own, said.shared, said.borrows)
         if not (said.owns and found.trusted()):
             found = Commits("", "")
+        self._borrow([said.objects, *([found.objects] if found.shared else ())])
+        self._staged[""] = self._index_of(found, "")
         self._open_within(paths)
         opened = [one.objects for one in (found, *self._within.values()) if one.shared]
         self._borrow([said.objects, *said.submodules.values(), *opened])
+        self._staged |= {path: self._index_of(one, path) for path, one in self._within.items()}
+        self._leave_out(large)
         if said.sifts:
             self._sift([found, *self._within.values()])
         made.commit = self._work(found)
@@ -192,6 +194,8 @@ class Saver:
             self._beside(path, one)
         self._elsewhere(found)
         self._log_of_head(found)
+        for path, one in {"": found, **self._within}.items():
+            self._only_staged(path, one)
         if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
             self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
         self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
@@ -205,7 +209,7 @@ class Saver:
 
     def _leave_out(self, large: Mapping[str, int]) -> None:
         """Note the files of these, with their sizes, which are too large to be saved; ignored ones do not count."""
-        ignored, total, out = self._ignored(large), 0, set[str]()
+        ignored, total, out = self._ignored(large) - self._tracked_within(), 0, set[str]()
         for path, size in sorted(large.items(), key=lambda one: (one[1], one[0])):
             if path in ignored:
                 continue
@@ -244,7 +248,7 @@ class Saver:
             head = said.last  # the agent has not committed since the last save: this one goes on top of it
         index = os.path.join(git.directory, "index")
         working = git.with_tree(said.tree, index).by(said.author)
-        tree = self._files(working, head)
+        tree = self._files(working, head, said.start)
         others = filter(None, map(self._clean, found.merging()))
         merged = [one for one in others if one != head and commit_of(git, [one])]
         if not merged and tree == _tree_of(git, head):
@@ -252,10 +256,9 @@ class Saver:
         parents = [word for one in (head, *merged) for word in ("-p", one)]
         return working("commit-tree", tree, *parents, "-F", "-", given=said.message).out.strip()
 
-    def _files(self, git: Git, head: str, above: str = "") -> str:
-        """Return the tree of all files that are not ignored. above: the way to them from the top, with its `/`.
-
-        Errors: GitFailed.
+    def _files(self, git: Git, head: str, start: str, above: str = "") -> str:
+        """Return the tree of all files that are not ignored. start: the commit or tree with which the agent's index
+        began; above: the way to them from the top, with its `/`. Errors: GitFailed.
         """
         try:
             git("read-tree", "-m", head)
@@ -265,7 +268,9 @@ class Saver:
         inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
         large = sorted(path[len(above) :] for path in self._large if path.startswith(above))
-        self._made.left_out += [f"{above}: {line}" if above else line for line in add_all(git, [*inner, *large])]
+        said = add_all(git, [*inner, *large])
+        said += self._as_staged(git, start, above, [*inner, *links], large)
+        self._made.left_out += [f"{above}: {line}" if above else line for line in said]
         for path in inner:
             if path in links:
                 self._link(git, path, self._within[above + path])
@@ -273,6 +278,22 @@ class Saver:
                 self._add_below(git, path, large)
         tree = git("write-tree").out.strip()
         return tree if self._sifter is None else self._sifter.tree(tree, above)
+
+    def _as_staged(
+        self, git: Git, start: str, above: str, elsewhere: Collection[str], large: Collection[str]
+    ) -> list[str]:
+        """Have our index name what the agent's own does; returns what was not added. elsewhere: paths below which
+        other repositories are. Errors: GitFailed."""
+        found = self._staged.get(above.rstrip("/"))
+        if found is None:
+            return []
+        ours, others, but = staged.entries(git), {f"{path}/" for path in elsewhere}, set(large)
+        mine = [one for one in found if one.mode != staged.LINK and not _is_below(one.path, others)]
+        forced = {one.path for one in mine} - ours.keys() - but
+        told = add_these(git, [path for path in forced if staged.is_file(git.tree, path)])
+        staged.restored(git, [one for one in found if not _is_below(one.path, others)], staged.entries(git))
+        staged.untracked(git, found, staged.of_tree(git, start))
+        return told
 
     def _link(self, git: Git, path: str, inner: Commits) -> None:
         """Note the commit that is checked out in a submodule, as git does. Errors: GitFailed."""
@@ -290,7 +311,9 @@ class Saver:
         names = {f"{path}/{name}" for name in listed if not name.endswith("/")}
         names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
         known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
-        names -= {*known.names, *but}
+        names -= set(known.names)
+        names |= {f"{path}/{name}" for name in self._tracked(path) if staged.is_file(there.tree, name)}
+        names -= set(but)
         self._made.left_out += add_these(git, names)
 
     def _open_within(self, paths: Sequence[str]) -> None:
@@ -305,10 +328,82 @@ class Saver:
             if not self._within[path].shared:
                 self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
 
-    def _ignored(self, paths: Collection[str]) -> Collection[str]:
+    def _ignored(self, paths: Collection[str]) -> set[str]:
         """Return those of these paths that git would ignore."""
         git = self._git.with_tree(self._said.tree, os.path.join(self._git.directory, "index-none"))
-        return set(git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names) if paths else ()
+        found = set(git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names) if paths else set[str]()
+        return found - self._tracked("") if found else found
+
+    def _index_of(self, one: Commits, path: str) -> list[Entry] | None:
+        """Return what is in the index of the repository at a path; None where it has none that can be read."""
+        try:
+            return staged.staged(self._git, one.own) if one.shared else None
+        except GitFailed as failed:
+            whose = f"{path}: " if path else ""
+            self._made.left_out.append(f"{whose}what it had staged: its index cannot be read: {_last(failed)}")
+            return None
+
+    def _tracked(self, path: str) -> set[str]:
+        """Return the names that the repository at a path has in its index; without one, those of the commit that is
+        checked out there. Errors: GitFailed."""
+        found = self._staged.get(path)
+        if found is not None:
+            return {one.path for one in found}
+        head = self._within[path].head() if path else self._said.start
+        done = self._git.ask("ls-tree", "-r", "-z", "--name-only", head or "")
+        return set(done.names) if head and not done.code else set()
+
+    def _tracked_within(self) -> set[str]:
+        """Return the names that repositories within have in their index."""
+        return {f"{path}/{name}" for path in self._within for name in self._tracked(path)}
+
+    def _only_staged(self, path: str, one: Commits) -> None:
+        """Note what a repository has staged that no file and no commit has. Errors: GitFailed."""
+        found = [entry for entry in self._staged.get(path) or () if entry.mode != staged.LINK]
+        git, head = self._git, self._clean(one.head()) if one.shared else None
+        commits = [self._made.commit, self._said.start, self._said.base, *([head] if head else [])]
+        there = {_empty_file(git)}
+        for commit in commits:
+            if found := [entry for entry in found if entry.content not in there]:
+                there |= {content for _, content in staged.of_tree(git, commit).values()}
+        for tip in self._tips[:TOLD_MAX] if found else ():
+            there |= {content for _, content in staged.of_tree(git, tip.commit).values()}
+        found = [entry for entry in found if entry.content not in there]
+        whose, sizes, room = f"{path}: " if path else "", staged.known(git, [one.content for one in found]), FILES_MAX
+        for stage in range(4):
+            kept = []
+            for entry in found:
+                if entry.stage != stage:
+                    continue
+                if (size := sizes.get(entry.content)) is None or size > min(FILE_MAX, room):
+                    why = "is not there" if size is None else f"has {size >> 20:,} MiB, which is too large"
+                    self._made.left_out.append(f"{whose}{entry.path}: the content that was staged {why}")
+                else:
+                    room -= size
+                    kept.append(entry)
+            if kept:
+                self._keep_staged(whose, kept)
+
+    def _keep_staged(self, whose: str, found: Sequence[Entry]) -> None:
+        """Note a commit of these entries, all of one stage."""
+        index = os.path.join(self._git.directory, "index-kept")
+        with suppress(FileNotFoundError):
+            os.unlink(index)
+        git = Git(self._git.directory, index=index).by(self._said.author)
+        names = some([one.path for one in found], STAGED_TOLD)
+        what = f"{whose}what was staged and is in no file: {names}"
+        try:
+            given = "".join(f"{one.mode} {one.content}\t{one.path}\0" for one in found)
+            git("update-index", "-z", "--replace", "--index-info", given=given)
+            tree = git("write-tree").out.strip()
+            tree = tree if self._sifter is None else self._sifter.tree(tree, whose)
+            made = _dated(git, self._said.start)("commit-tree", tree, "-m", what).out.strip()
+        except GitFailed as failed:
+            if self._sifter is None:
+                raise
+            self._made.left_out.append(f"{what}: {_last(failed)}")
+        else:
+            self._tips.append(_Tip(what, made, amiss=False))
 
     def _beside(self, path: str, one: Commits) -> None:
         """Note what a repository within has that its own remotes do not have. Errors: GitFailed."""
@@ -358,7 +453,7 @@ class Saver:
         with suppress(FileNotFoundError):
             os.unlink(inner.index)
         before = _tree_of(git, head) if head else _empty(git)
-        tree = self._files(inner, head or before, f"{path}/")
+        tree = self._files(inner, head or before, head or before, f"{path}/")
         if tree != before:
             words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", said.message)
             made = _dated(inner, head or said.start)(*words).out.strip()
@@ -498,46 +593,6 @@ def _contents(data: bytes) -> Iterator[bytes]:
         at = end + size + 2
 
 
-def _looked_over(tree: str) -> tuple[list[str], list[str], dict[str, int]]:
-    """Return where git would wait for ever, the folders below that are repositories, and the sizes of large files."""
-    blocking, found, large = list[str](), list[str](), dict[str, int]()
-    for folder in walk(tree):
-        above = f"{folder.path}/" if folder.path else ""
-        odd = [
-            name for name in READ_BY_GIT if name in folder.files and not _may_be_read(tree, above + name, folder.fd)
-        ]
-        blocking += [f"{above}{name}" for name in odd]
-        large |= {f"{above}{name}": size for name in folder.files if (size := _size(name, folder.fd)) > LARGE}
-        if folder.path and ".git" in (*folder.folders, *folder.files):
-            found.append(folder.path)
-        if ".git" in folder.folders:
-            folder.folders.remove(".git")
-    return blocking, found, large
-
-
-def _size(name: str, above: int) -> int:
-    """Return the size of a file, in bytes; 0 of what is none."""
-    try:
-        found = os.stat(name, dir_fd=above, follow_symlinks=False)
-    except OSError:
-        return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
-
-
-def _may_be_read(tree: str, path: str, above: int) -> bool:
-    """Whether git comes to an end with a file that it reads itself."""
-    name = os.path.basename(path)
-    found = os.stat(name, dir_fd=above, follow_symlinks=False)
-    if stat.S_ISLNK(found.st_mode):
-        top, end = os.path.realpath(tree), os.path.realpath(os.path.join(tree, path))
-        if name not in _FOLLOWED or not os.path.exists(end):
-            return True
-        if not end.startswith(f"{top}/"):
-            return False  # such as /dev/stdin: what that is, each program sees for itself
-        found = os.stat(end)
-    return stat.S_ISREG(found.st_mode) and found.st_size <= READ_MAX
-
-
 def _announced(git: Git) -> list[str]:
     """Return the paths that the files say are submodules, such as one that was added and not committed."""
     rows = git.ask("config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").names
@@ -575,6 +630,21 @@ def _dated(git: Git, like: str) -> Git:
     """Return git that commits at the time of another commit: made again, the same is the same commit."""
     when = git("show", "--no-patch", "--format=%ct", like).out.strip()
     return git.at(f"@{when} +0000")
+
+
+def _empty_file(git: Git) -> str:
+    """Return the name of the content of an empty file. Errors: GitFailed."""
+    return git("hash-object", "--stdin").out.strip()
+
+
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether a path is below one of these folders, each of which ends with `/`."""
+    return any(path[: at + 1] in folders for at, sign in enumerate(path) if sign == "/") if folders else False
+
+
+def _last(failed: GitFailed) -> str:
+    """Return the last line of what git said."""
+    return (failed.errors.strip().splitlines() or [f"git ended with {failed.code}"])[-1]
 
 
 def _told(lines: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace.saving import READ_MAX
+from spoold.agents.workspace.looking import READ_MAX
 from tests.agents.workspace.repos import Remote, git, workspace, write
 from tests.agents.workspace.test_lfs import remote
 

@@ -180,6 +180,19 @@ def broken(place: Place) -> None:
 
 
 @block("make")
+def staged(place: Place) -> None:
+    """Stage files that are ignored, change and move some of them, and commit none."""
+    place.write("staged/.gitignore", b"*\n!.gitignore\n# " + place.text())
+    place.write("staged/below/forced.log")
+    place.write("staged/moved.log")
+    place.write("staged/intended.log")
+    place.git("add", "--force", "staged/below/forced.log", "staged/moved.log")
+    place.git("add", "--force", "--intent-to-add", "staged/intended.log")
+    place.git("mv", "staged/moved.log", "staged/elsewhere.log")
+    place.write("staged/elsewhere.log")
+
+
+@block("make")
 def removed(place: Place) -> None:
     """Remove files that were there, and put folders in the places of others."""
     for name in place.chance.sample(("README", "data.txt", "folder"), 2):
