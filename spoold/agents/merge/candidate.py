@@ -40,7 +40,7 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Why the work of a task did not land. reason: empty, markers, conflict, tests, fewer_tests, missing, repository,
-    remote, or one of `guarding`."""
+    remote, lfs, or one of `guarding`."""
 
     task: str
     reason: str

@@ -19,7 +19,8 @@ from spoold.agents.merge.outcome import Outcome
 from spoold.agents.merge.testing import Bench
 from spoold.agents.workspace.git import commit_of, is_ancestor
 from spoold.agents.workspace.remote import RemoteRefused
-from spoold.protocol.amount import amount
+from spoold.protocol.amount import amount, some
+from spoold.protocol.errors import legible
 
 # So many pushes of others may come between; a branch that is busier than that is tried again later.
 RACES = 20
@@ -84,15 +85,15 @@ class Lane:
         """Return what may land, and what comes after it, each by itself: people are asked, and nothing waits for
         their answer that needs none."""
         guards, free, apart = self._rules.guards, list[Candidate](), list[tuple[Candidate]]()
-        if guards is None:
-            return batch, apart
         for one in batch:
-            refused = guards.refused(self._bench.git, tip, one)
-            paths = () if refused is not None else guards.protected(self._bench.git, tip, one)
+            refused = self._without_content(tip, one)
+            if guards is not None and refused is None:
+                refused = guards.refused(self._bench.git, tip, one)
+            paths = () if guards is None or refused is not None else guards.protected(self._bench.git, tip, one)
             if paths and len(batch) > 1:
                 apart.append((one,))
                 continue
-            if paths:
+            if guards is not None and paths:
                 self._say(f"{one.task} changes what is protected: people are asked")
                 refused = guards.asked(one, paths)
             if refused is None:
@@ -100,6 +101,13 @@ class Lane:
             else:
                 self.outcome.refused.append(refused)
         return tuple(free), apart
+
+    def _without_content(self, tip: str, one: Candidate) -> Refused | None:
+        if not (paths := self._bench.lacking(tip, one.commit)):
+            return None
+        which = amount(len(paths), "file")
+        said = f"the server of git-lfs does not have the content of {which}: {some(list(map(legible, paths)))}"
+        return Refused(one.task, "lfs", said)
 
     def _try(self, tip: str, batch: tuple[Candidate, ...]) -> list[tuple[Candidate, ...]]:
         joined = join(self._bench.git, tip, batch, self._merge_id)

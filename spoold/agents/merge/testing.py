@@ -90,6 +90,17 @@ class Bench:
             return why
         return self._counts[commit]
 
+    def lacking(self, tip: str, commit: str) -> list[str]:
+        """Return the files of git-lfs that a commit brings to a branch, and whose content the server does not have.
+
+        Errors: GitFailed, WorkspaceFailed where the server is away.
+        """
+        if not lfs.program() or not lfs.used(self.git, commit) or not (found := lfs.added(self.git, tip, commit)):
+            return []
+        lfs.fetch(self.git, self._mirror.repo, self._mirror.owned(self.git, commit), commit)
+        storages = [os.path.join(one, "lfs") for one in (self.git.directory, self._mirror.directory)]
+        return sorted(path for path, (name, size) in found.items() if not lfs.has(storages, name, size))
+
     def _prepared(self, commit: str) -> str:
         """Make a checkout, set it up, and count its tests; returns why that fails, '' where it does not."""
         remove(os.path.join(self._folder, f"{self._judged}"))

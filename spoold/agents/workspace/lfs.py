@@ -16,8 +16,8 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO
 
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
@@ -35,6 +35,7 @@ _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize (\d{1,15})\n"
 )
 _PIECE = 1 << 20
+_FILES = ("100644", "100755")
 
 
 def program() -> str:
@@ -80,10 +81,36 @@ def push(git: Git, repo: str, base: str, objects: Sequence[str]) -> None:
         raise failure(failed, text, "Fix: let this machine's user push there.", known=True) from failed
 
 
-def pointers(contents: Iterator[bytes]) -> dict[str, int]:
-    """Return name and size (bytes) of the content of each pointer among these contents of small files."""
-    found = (_POINTER.match(content) for content in contents)
-    return {match[1].decode(): int(match[2]) for match in found if match}
+def pointers(git: Git, blobs: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """Return name and size (bytes) of the content of each pointer among these objects. Errors: GitFailed."""
+    asked = "".join(f"{one}\n" for one in blobs)
+    rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=asked).lines
+    small = [row.split() for row in rows if " blob " in row]
+    names = [one for one, _, size in small if int(size) <= POINTER_MAX]
+    held = git("cat-file", "--batch", given="".join(f"{one}\n" for one in names)).out
+    contents = _contents(held.encode("utf-8", "surrogateescape"))
+    found = ((one, _POINTER.match(content)) for one, content in zip(names, contents, strict=True))
+    return {one: (match[1].decode(), int(match[2])) for one, match in found if match}
+
+
+def added(git: Git, base: str, commit: str) -> dict[str, tuple[str, int]]:
+    """Return name and size (bytes) of the content of each pointer, by its path, that a commit has beyond where it
+    left the base. Errors: GitFailed."""
+    fork = (git.ask("merge-base", base, commit).out.split() or [base])[0]
+    rows = git("diff-tree", "-r", "-z", "--raw", "--no-renames", fork, commit).names
+    files = {path: row.split()[3] for row, path in zip(rows[::2], rows[1::2], strict=True) if row[8:14] in _FILES}
+    found = pointers(git, files.values())
+    return {path: found[one] for path, one in files.items() if one in found}
+
+
+def has(storages: Sequence[str], name: str, size: int) -> bool:
+    """Whether one of these storages has an object of this size (bytes)."""
+    for storage in storages:
+        with suppress(OSError):
+            held = os.lstat(place(storage, name))
+            if stat.S_ISREG(held.st_mode) and held.st_size == size:
+                return True
+    return False
 
 
 def place(storage: str, name: str) -> str:
@@ -129,6 +156,15 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise FileNotFoundError(f"{path} is no file")
         yield file
+
+
+def _contents(data: bytes) -> Iterator[bytes]:
+    """Yield the contents in the output of `cat-file --batch`."""
+    at = 0
+    while (end := data.find(b"\n", at)) >= 0:
+        size = int(data[at:end].split()[2])
+        yield data[end + 1 : end + 1 + size]
+        at = end + size + 2
 
 
 def _reaching(git: Git, repo: str, base: str) -> Git:

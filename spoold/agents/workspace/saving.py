@@ -28,7 +28,7 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -527,19 +527,21 @@ class Saver:
         return {name: row for name, row in zip(tips, done.lines, strict=True) if " " not in row}
 
     def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
-        """Bring out the content of new files of git-lfs. Errors: GitFailed, OSError."""
-        git, made = self._git, self._made
+        """Bring out the content of new files of git-lfs. Judged is all that the work has beyond its base, also what
+        earlier attempts made. Errors: GitFailed, OSError."""
+        git, made, said = self._git, self._made, self._said
         storages = [os.path.join(one, "lfs") for one in (git.directory, found.shared) if one]
         if not lfs.used(git, made.commit) and not any(map(os.path.isdir, storages)):
             return  # a pointer is a text like any other there
-        lines = _range(wanted, [*self._said.known, self._said.start])
-        names = git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).out
-        rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=names).lines
-        small = [row.split() for row in rows if " blob " in row]
-        blobs = "".join(f"{one}\n" for one, _, size in small if int(size) <= lfs.POINTER_MAX)
-        held = git("cat-file", "--batch", given=blobs).out.encode("utf-8", "surrogateescape")
+        lines = _range(wanted, [*said.known, said.start])
+        names = git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).lines
         os.makedirs(out, exist_ok=True)
-        made.lfs, lacking = lfs.taken_out(storages, lfs.pointers(_contents(held)), out)
+        made.lfs, missing = lfs.taken_out(storages, dict(lfs.pointers(git, names).values()), out)
+        lacking = set(missing)
+        if lfs.program():  # without it nothing is here of what an earlier attempt gave the server
+            fetched = [*storages, os.path.join(os.path.dirname(said.objects), "lfs")]
+            before = lfs.added(git, said.base, made.commit).values()
+            lacking.update(name for name, size in before if not lfs.has(fetched, name, size))
         if lacking:
             why = "" if lfs.program() else ", and git-lfs is not installed on this machine"
             made.left_out.append(f"the content of {amount(len(lacking), 'file')} of git-lfs: it is not here{why}")
@@ -582,15 +584,6 @@ def _scratch(folder: str) -> Git:
         file.write(_SETTINGS)
     git("init", "--quiet", "--bare", "--template=")
     return git
-
-
-def _contents(data: bytes) -> Iterator[bytes]:
-    """Yield the contents in the output of `cat-file --batch`."""
-    at = 0
-    while (end := data.find(b"\n", at)) >= 0:
-        size = int(data[at:end].split()[2])
-        yield data[end + 1 : end + 1 + size]
-        at = end + size + 2
 
 
 def _announced(git: Git) -> list[str]:

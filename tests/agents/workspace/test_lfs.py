@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spoold.agents.merge.candidate import Candidate
 from spoold.agents.workspace import committing, lfs
 from spoold.agents.workspace.git import GitFailed
 from spoold.agents.workspace.remote import WorkspaceFailed
@@ -78,6 +79,39 @@ def test_content_that_is_not_here_is_amiss(remote: Remote, tmp_path: Path) -> No
         saved = made.save("saved")
     assert saved.amiss == ("the content of 1 file of git-lfs: it is not here",)
     assert content(remote, saved.ref, "new.bin") is None
+
+
+def test_content_that_an_earlier_attempt_lacked_is_still_amiss_and_does_not_land(
+    remote: Remote, tmp_path: Path
+) -> None:
+    """B3: the second attempt appended to another file, was accepted, and the pointer landed."""
+    text = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 5\n"
+    with workspace(remote, tmp_path / "host") as made:
+        write(made.open(), {"new.bin": text, "good.bin": "good\n"})
+        assert made.save("saved").amiss
+    for attempt, host in ((2, "host"), (3, "other")):
+        with workspace(remote, tmp_path / host, attempt=attempt) as made:
+            write(made.open(), {"b.txt": f"{attempt}\n"})
+            again = made.save("saved")
+            assert again.amiss == ("the content of 1 file of git-lfs: it is not here",)
+    outcome = land(remote, tmp_path, Candidate("edit", again.commit, again.ref))
+    said = "the server of git-lfs does not have the content of 1 file: new.bin"
+    assert [(one.reason, one.detail) for one in outcome.refused] == [("lfs", said)]
+    with workspace(remote, tmp_path / "other", attempt=4) as made:
+        write(made.open(), {"new.bin": None})
+        fixed = made.save("saved")
+    assert (fixed.amiss, land(remote, tmp_path, Candidate("edit", fixed.commit, fixed.ref)).whole) == ((), True)
+    assert content(remote, "main", "good.bin") == "good\n"
+
+
+def test_content_that_an_earlier_attempt_gave_the_server_is_not_amiss(remote: Remote, tmp_path: Path) -> None:
+    for attempt, host in ((1, "a"), (2, "b"), (3, "c")):
+        with workspace(remote, tmp_path / host, attempt=attempt) as made:
+            write(made.open(), {"new.bin": f"{attempt}\n", f"{attempt}.bin": f"of {attempt}\n"})
+            saved = made.save("saved")
+            assert (saved.amiss, saved.left_out) == ((), ())
+    assert land(remote, tmp_path, Candidate("edit", saved.commit, saved.ref)).whole
+    assert content(remote, "main", "1.bin") == "of 1\n"
 
 
 def test_a_pointer_in_a_repository_without_git_lfs_is_text(tmp_path: Path) -> None:
