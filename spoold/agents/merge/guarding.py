@@ -1,7 +1,8 @@
 """What must not land, whatever its tests say: bounds of this machine's owner on a piece of work.
 
     max_files, max_lines, max_file_mb   what it changes, against its merge base with the branch
-    secret                              what its commits add, also those that a later one takes back
+    secret                              what its commits add, also those that a later one takes back, their texts and
+                                        authors, and names of files
     protected                           paths that it changes, or that merging it changes: a person says yes, or not
 
 Law: work is judged before its tests run, and each piece by itself. A yes is for one commit and these paths. Figures
@@ -88,13 +89,42 @@ class Guards:
         if not self._config.no_secrets:
             return None
         every = ("log", "--format=", "--remerge-diff", commit, f"^{tip}")
-        places = dict.fromkeys([*self._places(git, "diff-tree", "-r", fork, commit), *self._places(git, *every)])
+        inside = (*self._places(git, "diff-tree", "-r", fork, commit), *self._places(git, *every))
+        places = dict.fromkeys([*inside, *self._beside_lines(git, tip, commit)])
         return ("secret", f"what looks like a secret is in {some(list(places), _NAMED)}") if places else None
 
     def _places(self, git: Git, *words: str) -> Iterator[str]:
         for run in added(git, *words):
-            for at, name in (*self._scanner.secrets(run.text), *self._scanner.tokens(run.text)):
+            for at, name in self._found(run.text):
                 yield f"{run.at(at)} ({name})"
+
+    def _beside_lines(self, git: Git, tip: str, commit: str) -> Iterator[str]:
+        """Yield where secrets are in what the branch would get besides lines: texts and authors of commits, and names
+        of files, which are not told."""
+        words = ("log", "--format=", "--name-only", "-z", "--no-renames", "--remerge-diff", commit, f"^{tip}")
+        for path in dict.fromkeys(git(*words).names):
+            for _, name in self._found(path.encode("utf-8", "surrogateescape")):
+                yield f"the name of a file ({name})"
+        for one, text in _commits(git, tip, commit):
+            head, _, message = text.partition(b"\n\n")
+            # Hashes are of git, and a pattern may fit them.
+            lines = [line for line in head.split(b"\n") if not line.startswith((b"tree ", b"parent "))]
+            for where, part in (("author or head", b"\n".join(lines)), ("message", message)):
+                for _, name in self._found(part):
+                    yield f"the {where} of commit {one[:12]} ({name})"
+
+    def _found(self, text: bytes) -> list[tuple[int, str]]:
+        return [*self._scanner.secrets(text), *self._scanner.tokens(text)]
+
+
+def _commits(git: Git, tip: str, commit: str) -> Iterator[tuple[str, bytes]]:
+    """Yield name and text of each commit that is not in the branch yet. Errors: GitFailed."""
+    asked = git("rev-list", commit, f"^{tip}").out
+    with git.piped("cat-file", "--batch", given=asked) as said:
+        while header := said.readline():
+            one, _, size = header.decode().split()
+            yield one, said.read(int(size))
+            said.read(1)
 
 
 def _fork(git: Git, tip: str, commit: str) -> str | None:

@@ -193,6 +193,47 @@ def _disturb(tree: Path, name: str, chance: random.Random) -> None:
             path.write_text(f"{chance.random()}\n")
 
 
+@pytest.mark.parametrize(
+    "where", ["message", "author", "committer", "body of a merge", "name of a file", "gone name"]
+)
+def test_a_secret_that_is_in_no_line_keeps_work_out(remote: Remote, tmp_path: Path, where: str) -> None:
+    """B11: a token in the text of a commit landed."""
+    with workspace(remote, tmp_path / "agents", "bad") as made:
+        tree = Path(made.open())
+        named = f"{TOKEN}.txt" if "name" in where else "b.txt"
+        write(tree, {named: "b\n"})
+        git("add", "-A", cwd=tree)
+        words = ("-m", f"use {TOKEN}") if where == "message" else ("-m", "plain")
+        author = (f"--author={TOKEN} <a@example.org>",) if where == "author" else ()
+        git("commit", "-q", *author, *words, cwd=tree)
+        if where == "committer":
+            head = git("cat-file", "commit", "HEAD", cwd=tree)
+            anew = head.replace("committer ada", f"committer {TOKEN}") + "\n"
+            (tmp_path / "commit").write_text(anew)
+            made_anew = git("hash-object", "-t", "commit", "-w", str(tmp_path / "commit"), cwd=tree)
+            git("reset", "-q", "--hard", made_anew, cwd=tree)
+        elif where == "body of a merge":
+            git("checkout", "-q", "-b", "side", "HEAD~1", cwd=tree)
+            write(tree, {"side.txt": "side\n"})
+            git("add", "-A", cwd=tree)
+            git("commit", "-q", "-m", "side", cwd=tree)
+            git("checkout", "-q", "-", cwd=tree)
+            git("merge", "-q", "--no-ff", "-m", f"merge\n\n{TOKEN}", "side", cwd=tree)
+        elif where == "gone name":
+            git("mv", named, "b.txt", cwd=tree)
+            git("commit", "-q", "-m", "moved", cwd=tree)
+        write(tree, {"c.txt": "c\n"})
+        saved = made.save("work")
+    bad = Candidate("bad", saved.commit, saved.ref)
+    good = work(remote, tmp_path, "good", {"g.txt": "g\n"})
+    outcome = land(remote, tmp_path, bad, good, no_secrets=True)
+    assert [(one.task, one.reason) for one in outcome.refused] == [("bad", "secret")]
+    said = outcome.refused[0].detail
+    assert "(github-token)" in said
+    assert TOKEN not in said
+    assert [one.task for one, _ in outcome.landed] == ["good"]
+
+
 def test_a_secret_in_any_commit_keeps_work_out(remote: Remote, tmp_path: Path) -> None:
     """G30: also one that a later commit takes back."""
     with workspace(remote, tmp_path / "agents", "early") as made:

@@ -88,7 +88,8 @@ def test_content_that_an_earlier_attempt_lacked_is_still_amiss_and_does_not_land
     text = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 5\n"
     with workspace(remote, tmp_path / "host") as made:
         write(made.open(), {"new.bin": text, "good.bin": "good\n"})
-        assert made.save("saved").amiss
+        again = made.save("saved")
+        assert again.amiss
     for attempt, host in ((2, "host"), (3, "other")):
         with workspace(remote, tmp_path / host, attempt=attempt) as made:
             write(made.open(), {"b.txt": f"{attempt}\n"})
@@ -105,11 +106,13 @@ def test_content_that_an_earlier_attempt_lacked_is_still_amiss_and_does_not_land
 
 
 def test_content_that_an_earlier_attempt_gave_the_server_is_not_amiss(remote: Remote, tmp_path: Path) -> None:
+    made_of = []
     for attempt, host in ((1, "a"), (2, "b"), (3, "c")):
         with workspace(remote, tmp_path / host, attempt=attempt) as made:
             write(made.open(), {"new.bin": f"{attempt}\n", f"{attempt}.bin": f"of {attempt}\n"})
-            saved = made.save("saved")
-            assert (saved.amiss, saved.left_out) == ((), ())
+            made_of.append(made.save("saved"))
+    assert [(one.amiss, one.left_out) for one in made_of] == [((), ())] * 3
+    saved = made_of[-1]
     assert land(remote, tmp_path, Candidate("edit", saved.commit, saved.ref)).whole
     assert content(remote, "main", "1.bin") == "of 1\n"
 
