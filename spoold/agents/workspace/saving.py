@@ -24,6 +24,7 @@ Touches: files, processes, the terminal.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -51,6 +52,7 @@ TOLD_MAX, TIPS_MAX, STAGED_TOLD = 20, 2000, 5
 WITHIN_MAX = 256 << 20
 # So much (bytes) of a large file is saved, and so much of all: what git compresses within its time.
 FILE_MAX, FILES_MAX = 4 << 30, 8 << 30
+_EMPTY_FILES = [made(b"blob 0\0").hexdigest() for made in (hashlib.sha1, hashlib.sha256)]
 # Below it lies what was fetched from others.
 _FETCHED = "refs/remotes/"
 # What the references of a mirror begin with that are no agent's, or another attempt's.
@@ -166,6 +168,7 @@ class Saver:
         self._sifter: Sifter | None = None
         self._large = frozenset[str]()
         self._staged = dict[str, list[Entry] | None]()
+        self._there = dict[str, set[str]]()
 
     def save(self, pack: str) -> Made:
         """Save it all, into a pack of this name. Errors: GitFailed."""
@@ -287,12 +290,14 @@ class Saver:
         found = self._staged.get(above.rstrip("/"))
         if found is None:
             return []
-        ours, others, but = staged.entries(git), {f"{path}/" for path in elsewhere}, set(large)
-        mine = [one for one in found if one.mode != staged.LINK and not _is_below(one.path, others)]
-        forced = {one.path for one in mine} - ours.keys() - but
-        told = add_these(git, [path for path in forced if staged.is_file(git.tree, path)])
-        staged.restored(git, [one for one in found if not _is_below(one.path, others)], staged.entries(git))
-        staged.untracked(git, found, staged.of_tree(git, start))
+        ours, others = staged.entries(git), {f"{path}/" for path in elsewhere}
+        mine = [one for one in found if not _is_below(one.path, others)]
+        forced = {one.path for one in mine if one.mode != staged.LINK}.difference(ours, large)
+        files = [path for path in forced if staged.is_file(git.tree, path)]
+        told = add_these(git, files) if files else []
+        staged.restored(git, mine, {*ours, *files})
+        staged.untracked(git, found, ours, start)
+        self._there[above.rstrip("/")] = {content for _, content in ours.values()}
         return told
 
     def _link(self, git: Git, path: str, inner: Commits) -> None:
@@ -362,7 +367,7 @@ class Saver:
         found = [entry for entry in self._staged.get(path) or () if entry.mode != staged.LINK]
         git, head = self._git, self._clean(one.head()) if one.shared else None
         commits = [self._made.commit, self._said.start, self._said.base, *([head] if head else [])]
-        there = {_empty_file(git)}
+        there = {*_EMPTY_FILES, *self._there.get(path, ())}
         for commit in commits:
             if found := [entry for entry in found if entry.content not in there]:
                 there |= {content for _, content in staged.of_tree(git, commit).values()}
@@ -623,11 +628,6 @@ def _dated(git: Git, like: str) -> Git:
     """Return git that commits at the time of another commit: made again, the same is the same commit."""
     when = git("show", "--no-patch", "--format=%ct", like).out.strip()
     return git.at(f"@{when} +0000")
-
-
-def _empty_file(git: Git) -> str:
-    """Return the name of the content of an empty file. Errors: GitFailed."""
-    return git("hash-object", "--stdin").out.strip()
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:

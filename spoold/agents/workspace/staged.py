@@ -73,8 +73,9 @@ def is_file(tree: str, path: str) -> bool:
     return kind is not None and (stat.S_ISREG(kind) or stat.S_ISLNK(kind))
 
 
-def restored(git: Git, found: Collection[Entry], ours: Mapping[str, tuple[str, str]]) -> None:
-    """Bring back the hidden entries whose files are not there: such a file is not removed. Errors: GitFailed."""
+def restored(git: Git, found: Collection[Entry], ours: Collection[str]) -> None:
+    """Bring back the hidden entries whose files are not there: such a file is not removed. ours: the paths of our
+    index. Errors: GitFailed."""
     hidden = [one for one in found if one.hidden and not one.stage and one.path not in ours]
     there = known(git, [one.content for one in hidden if one.mode != LINK])
     rows = [one for one in hidden if (one.mode == LINK or one.content in there) and _is_free(git.tree, one.path)]
@@ -83,22 +84,22 @@ def restored(git: Git, found: Collection[Entry], ours: Mapping[str, tuple[str, s
         git("update-index", "-z", "--index-info", given=given)
 
 
-def untracked(git: Git, found: Collection[Entry], before: Mapping[str, tuple[str, str]]) -> list[str]:
+def untracked(git: Git, found: Collection[Entry], ours: Mapping[str, tuple[str, str]], start: str) -> None:
     """Take files out of our index that the agent took out of its own (`git rm --cached`), and that are ignored; one
-    that has other content than before stays. before: at the start; returns their paths. Errors: GitFailed."""
+    that has other content than at the start stays. ours: of our index; start: a commit or tree. Errors: GitFailed."""
     still = {one.path for one in found}
-    ours = entries(git)
-    gone = [path for path, one in ours.items() if path not in still and one[0] != LINK and before.get(path) == one]
-    if not gone:
-        return []
-    ignored = git.ask("check-ignore", "--no-index", "-z", "--stdin", given="\0".join(gone)).names
-    if ignored:
-        git("update-index", "-z", "--force-remove", "--stdin", given="\0".join(ignored))
-    return ignored
+    gone = [path for path, one in ours.items() if path not in still and one[0] != LINK]
+    before = of_tree(git, start) if gone else {}
+    gone = [path for path in gone if before.get(path) == ours[path]]
+    if gone:
+        ignored = git.ask("check-ignore", "--no-index", "-z", "--stdin", given="\0".join(gone)).out
+        git("update-index", "-z", "--force-remove", "--stdin", given=ignored)
 
 
 def known(git: Git, names: Collection[str]) -> dict[str, int]:
     """Return the sizes (bytes) of those of these contents that are there. Errors: GitFailed."""
+    if not names:
+        return {}
     asked = "".join(f"{one}\n" for one in dict.fromkeys(names))
     rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=asked).lines
     found = [row.split() for row in rows if " blob " in row]
