@@ -3,7 +3,8 @@
 Law: a reference of another attempt is never replaced. A later save of the same attempt moves its own reference, if it
 still holds what this attempt gave it. Where the number is taken, as by an earlier life of the id, the next name is
 TASK/ATTEMPT.2. What lies beside the work has a name that ends with `.more`. A push whose answer was lost counts by
-what the remote shows.
+what the remote shows. Git keeps references as paths: where one is called as the folder of another, or is in it, no
+push goes before a person renames it, whatever git says of the push.
 
 Touches: files.
 """
@@ -12,11 +13,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
 from spoold.agents.workspace.places import encoded
 from spoold.agents.workspace.pushing import push, tried
-from spoold.agents.workspace.remote import WorkspaceFailed, checked_out, failure, said
+from spoold.agents.workspace.remote import RemoteRefused, WorkspaceFailed, checked_out, failure, said
 
 TOP = "refs/spool/"
 # The end of the name of what lies beside the work. No next attempt takes it for work.
@@ -52,9 +54,11 @@ def publish(
     for name, expected in [(ref, was)] * bool(ref) + [(name, "") for name in names]:
         words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={name}:{expected}")
         failed = push(git, repo, name, *words, f"{commit}:{name}")
-        stands = None if failed is None else standing(git, repo, [name]).get(name)
+        there = {} if failed is None else standing(git, repo, _around(name))
+        stands = there.get(name)
         if failed is None or stands == commit:
             return name
+        _insist_on_room(repo, name, there)
         if stands is None or stands == expected:
             raise _unwritable(repo, task, name, failed)
     raise WorkspaceFailed(f"{repo} has {_LIVES} references {prefix(task)}{attempt}. Fix: give the task another id.")
@@ -66,11 +70,33 @@ def publish_branch(git: Git, repo: str, commit: str, name: str) -> None:
     was = standing(git, repo, [ref]).get(ref, "")
     words = ("push", "--porcelain", "--no-verify", "--quiet", f"--force-with-lease={ref}:{was}")
     failed = push(git, repo, ref, *words, f"{commit}:{ref}")
-    if failed is not None and standing(git, repo, [ref]).get(ref) != commit:
+    there = {} if failed is None else standing(git, repo, _around(ref))
+    if failed is not None and there.get(ref) != commit:
+        _insist_on_room(repo, ref, there)
         if why := checked_out(failed, repo, name):
             raise failure(failed, why, known=True)
         text = f"the branch {name} cannot be pushed to {repo}: {said(failed)}"
         raise failure(failed, text, "Fix: let this machine's user push it.", known=True)
+
+
+def _around(name: str) -> list[str]:
+    """Return a reference, those beside which there can be none of its name, and a pattern for those below it."""
+    parts = name.split("/")
+    return [name, *("/".join(parts[:count]) for count in range(2, len(parts))), f"{name}/*"]
+
+
+def _insist_on_room(repo: str, name: str, there: Iterable[str]) -> None:
+    """Raise RemoteRefused where another reference is in the way of one of this name. there: those of the remote."""
+    for one in there:
+        if name.startswith(f"{one}/") or one.startswith(f"{name}/"):
+            raise RemoteRefused(
+                f"{repo} has {_called(one)}, so git can make no {_called(name)} there. "
+                f"Fix: rename or delete {_called(one)} in {repo}, and run `spool retry`; what was made is kept."
+            )
+
+
+def _called(ref: str) -> str:
+    return f"branch {ref.removeprefix('refs/heads/')}" if ref.startswith("refs/heads/") else f"reference {ref}"
 
 
 def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
@@ -97,7 +123,8 @@ def _unwritable(repo: str, task: str, name: str, failed: GitFailed) -> Workspace
 def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:
     """Return the commits of these references, or patterns, on the remote. Errors: WorkspaceFailed."""
     try:
-        lines = git("ls-remote", "--quiet", "--refs", "--", repo, *names, within_s=REMOTE_S).lines
+        # --refs would leave out a reference right below refs/.
+        lines = git("ls-remote", "--quiet", "--", repo, *names, within_s=REMOTE_S).lines
     except GitFailed as failed:
         text = f"the repository {repo} cannot be read here: {said(failed)} Fix: check the network and the address."
         raise failure(failed, text, known=True) from failed

@@ -9,7 +9,9 @@ import pytest
 
 from spoold.agents.merge.candidate import Candidate
 from spoold.agents.workspace import pushing
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.workspace.git import Git
+from spoold.agents.workspace.publishing import publish, publish_branch
+from spoold.agents.workspace.remote import RemoteRefused, WorkspaceFailed
 from tests.agents.merge.lanes import land, work
 from tests.agents.workspace.repos import Remote, git, pushed, write
 
@@ -106,3 +108,46 @@ def test_a_lock_of_another_reference_stays(
         other.touch()
     assert land(remote, tmp_path, one).whole
     assert all(other.exists() for other in others)
+
+
+@pytest.mark.parametrize(
+    ("stands", "fix"),
+    [
+        ("refs/heads/spool", "rename or delete branch spool in "),
+        ("refs/heads/spool/t/deeper", "rename or delete branch spool/t/deeper in "),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_branch_in_the_way_of_another_is_no_absence(remote: Remote, stands: str, fix: str, packed: bool) -> None:
+    """B5: "'refs/heads/spool' exists; cannot create 'refs/heads/spool/t'" was waited for, for ever."""
+    git("update-ref", stands, "main", cwd=remote.path)
+    if packed:
+        git("pack-refs", "--all", cwd=remote.path)
+    own, commit = Git(str(remote.path)), remote.commit("main")
+    with pytest.raises(RemoteRefused, match=fix):
+        publish_branch(own, str(remote.path), commit, "spool/t")
+    git("update-ref", "-d", stands, cwd=remote.path)
+    publish_branch(own, str(remote.path), commit, "spool/t")
+    assert remote.commit("refs/heads/spool/t") == commit
+
+
+@pytest.mark.parametrize("stands", ["refs/spool", "refs/spool/t", "refs/spool/t/1/x"])
+def test_a_reference_in_the_way_of_work_is_no_absence(remote: Remote, stands: str) -> None:
+    git("update-ref", stands, "main", cwd=remote.path)
+    own, commit = Git(str(remote.path)), remote.commit("main")
+    with pytest.raises(RemoteRefused, match=f"rename or delete reference {stands} in "):
+        publish(own, str(remote.path), commit, "t", 1)
+    git("update-ref", "-d", stands, cwd=remote.path)
+    assert publish(own, str(remote.path), commit, "t", 1) == "refs/spool/t/1"
+
+
+def test_names_that_only_look_alike_are_in_nobodys_way(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("refs/heads/spoo", "refs/heads/x/refs/heads/spool", "refs/heads/spool/tt", "refs/tags/spool"):
+        git("update-ref", name, "main", cwd=remote.path)
+    publish_branch(Git(str(remote.path)), str(remote.path), remote.commit("main"), "spool/t")
+    monkeypatch.setattr(pushing, "_freed", lambda *said: False)
+    (remote.path / "refs" / "heads" / "spool" / "t.lock").touch()
+    other = git("commit-tree", "main^{tree}", "-m", "x", cwd=remote.path)
+    with pytest.raises(WorkspaceFailed, match="cannot be pushed") as raised:
+        publish_branch(Git(str(remote.path)), str(remote.path), other, "spool/t")
+    assert not isinstance(raised.value, RemoteRefused)
