@@ -57,6 +57,13 @@ class Check:
         return f"{self.what}: {self.why}{said}"
 
 
+def checked(plain: Any) -> Check | None:
+    """Return a condition that was tried from a plain object of it; None for something else."""
+    if not isinstance(plain, Mapping) or not isinstance(plain.get("check"), str):
+        return None
+    return Check(plain["check"], str(plain.get("why") or ""), str(plain.get("output") or ""))
+
+
 Run = Callable[[Sequence[str]], Ran]
 # The content of a file of the work, or in words why there is none.
 Content = Callable[[str], bytes | str]

@@ -26,6 +26,8 @@ from spoold.protocol.quantity import is_amount, plus
 
 Outcome = Literal["done", "no_change", "not_accepted", "failed", "blocked", "refused", "later"]
 EXIT: Mapping[Outcome, int] = {"done": 0, "no_change": 0, "not_accepted": 1, "failed": 1, "blocked": 65, "later": 75}
+# The agent's work is accepted.
+GOOD = ("done", "no_change")
 AUTH, INPUT, STOPPED = 77, 64, 143
 # How long (s) to wait where nobody says until when, and at least and at most: few limits last longer than a week.
 # A time that is past by more than PAST_S is no reset, but a clock or a date that was misread.

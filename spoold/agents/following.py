@@ -15,14 +15,16 @@ Touches: processes.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from spoold.agents.merge.wanted import after
 from spoold.agents.profiles import Profile
+from spoold.agents.turns import Scene, run_command
 from spoold.agents.workspace.places import encoded
 from spoold.client.spool_client import SpoolClient
+from spoold.protocol.amount import length
 from spoold.protocol.errand import MERGE
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.lifecycle import State
@@ -51,25 +53,22 @@ def own_branch(task_id: str) -> str:
     return f"spool/{encoded(task_id)}"
 
 
-def offer(profile: Profile, about: Mapping[str, str], text: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """Run the owner's command, in the folder of the attempt. about: branch, base, repo, commit, title; text: the
-    agent's own words, as its input. Returns why it did not do, '' where it did, and what it printed."""
+def offer(profile: Profile, about: Mapping[str, str], text: str, scene: Scene) -> tuple[str, str]:
+    """Run the owner's command, outside of the sandbox. about: branch, base, repo, commit, title; text: the agent's
+    own words, as its input. Returns why it did not do, '' where it did, and what it printed."""
     given = {f"SPOOL_THEN_{name.upper()}": value for name, value in about.items()}
+    there, program = f"the work is in {about['branch']}", profile.then_command[0]
     try:
-        done = subprocess.run(
-            profile.then_command,
-            env={**env, **given},
-            input=text.encode("utf-8", "replace"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=OFFER_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"then_command {profile.then_command[0]}: {error}", ""
-    said = done.stdout.decode("utf-8", "replace").strip()[-SAID_MAX:]
-    why = f"then_command ended with {done.returncode}: {said}; the work is in {about['branch']}"
-    return (why if done.returncode else ""), said
+        own = replace(scene, env={**scene.env, **given})
+        ran = run_command(profile.then_command, own, OFFER_S, stdin=text, most=SAID_MAX)
+    except SpoolError as error:
+        return f"then_command: {error}; {there}", ""
+    said = ran.output.strip()
+    if ran.code is None:
+        how = "was stopped" if scene.stopped() else f"took longer than {length(OFFER_S)}, and was ended"
+        return f"then_command {program} {how}: {said or 'it had said nothing'}; {there}", said
+    why = f"then_command ended with {ran.code}: {said or 'it said nothing'}; {there}"
+    return (why if ran.code else ""), said
 
 
 def submit_merge(root: str, task_id: str, task: Task, agent: str, repo: str, branch: str) -> str:

@@ -46,6 +46,7 @@ class Repository:
             _WHOSE[own.config.kind],
             setup=own.config.setup,
             done=own.done,
+            goes_on_from=own.resumed if own.config.resume == "work" else None,
         )
 
     def keep_words(self, said: Mapping[str, Any]) -> None:

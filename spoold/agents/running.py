@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import signal
 import sys
 import time
@@ -19,7 +20,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from spoold.agents import choosing, confined, ending, following, handoff, homes, prompting, reaching, scanning
-from spoold.agents.accepting import Check, Ran, inside, judge
+from spoold.agents.accepting import Check, Ran, checked, inside, judge
 from spoold.agents.adapters import finding
 from spoold.agents.adapters.adapter import Errand, Event, Trouble
 from spoold.agents.asking import ask
@@ -27,7 +28,7 @@ from spoold.agents.contract import Contract, allowed_model, refused_repository
 from spoold.agents.ending import End
 from spoold.agents.heard import Heard
 from spoold.agents.living import Bounds
-from spoold.agents.places import NoPlace, Opened, Sandbox, Saved, Workspace
+from spoold.agents.places import Bare, NoPlace, Opened, Sandbox, Saved, Workspace
 from spoold.agents.program import adopt_orphans
 from spoold.agents.repository import workspace_for
 from spoold.agents.telemetry.around import listening
@@ -81,6 +82,7 @@ class Attempt:
         self._kept = ""  # the session of the last attempt here, whose files its home has, with the program's name
         self._instead = contract.kind != contract.task.kind  # the task is of another profile
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
+        self._accepted = False  # its work is, and only what follows may be missing
 
     def run(self) -> int:
         """Run it; returns the exit code."""
@@ -90,9 +92,9 @@ class Attempt:
         over = False
         try:
             end = self._refused() or self._in_place()
-            if end.outcome in ("done", "no_change"):
+            if end.outcome in ending.GOOD:
                 end = self._followed(end)
-                over = True
+                over = end.outcome in ending.GOOD
         except RemoteAway as away:
             end = ending.end_of_absence(str(away), self._contract.previous())
         except (RemoteRefused, HoldsSecret) as refused:
@@ -182,10 +184,11 @@ class Attempt:
         errand = self._errand(prompt, opened, scene)
         trouble = None
         try:
-            if opened.done and not self._inbox.news:
-                self._remember(opened.done)
+            done = opened.done or self._done_elsewhere(opened)
+            if done and not self._inbox.news:
+                self._remember(done)
             else:
-                if opened.done:
+                if done:
                     self._keep({})  # a person has told its agent something since: it goes on
                 with listening(self._profile, errand, scene, self._told, _say) as telling:
                     trouble = self._turns(*telling)
@@ -198,14 +201,27 @@ class Attempt:
             return End("failed", ending.STOPPED, ("it was stopped before it was done",))
         if trouble is not None:
             return ending.end_of_trouble(trouble, self._profile.limit, time.time())
-        reasons = [*self._saved.amiss, *self._judge(scene)]
+        reasons = [*self._saved.amiss, *(() if self._accepted else self._judge(scene))]
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped while its work was judged",))
         must = self._profile.must_change or bool(self._said.get("must_change"))
         end = ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
-        if end.outcome != "done":
-            self._keep({})  # the next attempt has to do better
+        # What was accepted is not judged again, should what follows it fail; else the next attempt has to do better.
+        self._accepted = end.outcome in ending.GOOD
+        self._keep({**self._ended, "accepted": self._plain_checks()} if self._accepted else {})
         return end
+
+    def _done_elsewhere(self, opened: Opened) -> Mapping[str, Any]:
+        """Return what the attempt before ended with on another machine, where its work was accepted and is here."""
+        before = self._contract.previous()
+        output = before.get("output") if isinstance(before, dict) else None
+        if not isinstance(output, dict) or not isinstance(output.get("accepted"), list):
+            return {}
+        place = output.get("workspace")
+        if not isinstance(place, dict) or str(place.get("ref") or "") != opened.goes_on_from:
+            return {}
+        own = {name: output.get(name) for name in ("session", "text", "accepted")}
+        return {**own, "counted": True}
 
     def _remember(self, done: Mapping[str, Any]) -> None:
         """Take up the end of the attempt before, whose work could not be pushed then: nobody is paid for it twice."""
@@ -214,6 +230,8 @@ class Attempt:
         self._heard.take(Event(session=session, text=text, done=True))
         if (used := ending.read_usage(done.get("used"))) is not None and not self._is_counted(done):
             self._heard.owe(used)
+        if isinstance(accepted := done.get("accepted"), list):
+            self._accepted, self._checks = True, [*filter(None, map(checked, accepted))]
         self._inbox.go_on()
 
     def _is_counted(self, done: Mapping[str, Any]) -> bool:
@@ -279,9 +297,12 @@ class Attempt:
         if self._profile.then_command:
             about = {"branch": name, "base": base, "title": contract.task.name or contract.task_id}
             about |= {name: str(self._saved.place.get(name, "")) for name in ("repo", "commit")}
-            why, said = following.offer(self._profile, about, self._heard.text, contract.environment())
+            self._doing = f"then_command: {self._profile.then_command[0]}"
+            bare = Scene(Bare(), os.getcwd(), "", contract.environment(), self._stopped, self._report)
+            why, said = following.offer(self._profile, about, self._heard.text, bare)
             if why:
-                return End("failed", ending.EXIT["failed"], (why,), more)
+                code = ending.STOPPED if self._stopped() else ending.EXIT["failed"]
+                return End("failed", code, (why,), more)
             more["offered"] = said
         return replace(end, more=more)
 
@@ -432,8 +453,10 @@ class Attempt:
 
     def _leave(self, end: End) -> int:
         """Leave the result; returns the exit code."""
-        checks = [check.plain() for check in self._checks]
+        checks = self._plain_checks()
         result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
+        if self._accepted and end.outcome not in ending.GOOD:
+            result["accepted"] = checks
         result |= {**self._told, **self._inbox.had, **({"session_lost": self._lost} if self._lost else {})}
         result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
         for line in self._saved.warnings:
@@ -447,6 +470,9 @@ class Attempt:
         except OSError as error:
             return _give_up(f"its result cannot be written: {error}", 1 if error.errno != errno.ENOENT else end.code)
         return end.code
+
+    def _plain_checks(self) -> list[dict[str, Any]]:
+        return [check.plain() for check in self._checks]
 
     def _handed_over(self, end: End) -> str:
         """Return the note for the next attempt, which is in the context of the batch from now on."""

@@ -140,14 +140,20 @@ def _patience(trouble: Trouble, idle_s: float) -> float:
 
 
 def run_command(
-    words: Sequence[str], scene: Scene, within_s: float, *, aloud: bool = False, most: int = 2 * OUTPUT_MAX
+    words: Sequence[str],
+    scene: Scene,
+    within_s: float,
+    *,
+    aloud: bool = False,
+    most: int = 2 * OUTPUT_MAX,
+    stdin: str = "",
 ) -> Ran:
     """Run a command where the agent works. aloud: what it prints comes into the log of the attempt; most: so much of
-    the end is kept, in characters.
+    the end is kept, in characters; stdin: what it may read.
 
     Errors: CannotStart, SpoolError.
     """
-    program, give_up_at = scene.program(Start(tuple(words))), time.monotonic() + within_s
+    program, give_up_at = scene.program(Start(tuple(words), stdin)), time.monotonic() + within_s
     kept = ""
     try:
         while not program.over:
@@ -157,7 +163,7 @@ def run_command(
             kept = "\n".join([kept, *said] if kept else said)[-most:]
             scene.alive()
             if scene.stopped() or time.monotonic() > give_up_at:
-                return Ran(None, kept)
+                return Ran(program.code, kept)
         return Ran(program.code, kept)
     finally:
         program.end()

@@ -129,7 +129,7 @@ def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:
         text = f"the repository {repo} cannot be read here: {said(failed)} Fix: check the network and the address."
         raise failure(failed, text, known=True) from failed
     found = (line.partition("\t") for line in lines)
-    return {name: commit for commit, _, name in found}
+    return {name: commit for commit, _, name in found if not name.endswith("^{}")}
 
 
 def newest(references: dict[str, str], task: str, attempt: int) -> tuple[str, str] | None:

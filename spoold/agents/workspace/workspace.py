@@ -305,7 +305,7 @@ class Workspace:
             self.returning = True
         else:
             os.mkdir(self.home, mode=0o700)
-        if self.resumed != self._done_at:
+        if self.resumed != self._done_at or self.config.resume != "work":
             self.done = {}  # another machine has gone on from there, or nobody is to
 
     def _abandon(self) -> None:

@@ -1,0 +1,191 @@
+"""Accepted work is paid for once, whatever becomes of what follows it: a command, a branch, or a merge."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.attempts import PATIENCE_S, Desk, Ended
+from tests.agents.workspace.repos import Remote
+from tests.cli.commands import spool
+from tests.runner.processes import eventually
+
+# Counts how often it was paid; changes a file if it is to.
+WORKS = """
+import sys
+with open({paid!r}, "a") as file:
+    file.write("x")
+if sys.stdin.read().startswith("edit"):
+    open("b.txt", "w").write("two")
+print('SPOOL:USAGE {{"tokens_in": 10, "tokens_out": 20, "cost_usd": 0.5}}')
+print('SPOOL:SESSION {{"id": "s"}}')
+print('SPOOL:COMPLETED {{"text": "I wrote it."}}')
+"""
+# The attempt, whose command has another bound.
+HASTY = """
+import sys
+from spoold.agents import following, running
+following.OFFER_S = {}
+sys.exit(running.main())
+"""
+# Counts its runs; goes well from the third on.
+COUNTS = "echo x >>{top}/runs; [ $(wc -l <{top}/runs) -ge 3 ] || {{ {fails}; }}"
+
+
+class Place:
+    """An agent of a repository whose work is followed by something, on one machine, or on another one each time."""
+
+    def __init__(self, top: Path, *, offer_s: float = 60.0, moves: bool = False, **profile: Any) -> None:
+        self.top, self.remote, self.paid, self.offer_s, self.moves = top, Remote(top), top / "paid", offer_s, moves
+        self.workspace = {"repo": str(self.remote.path), "dir": str(top / "host")}
+        said = {"workspace": self.workspace, **profile}
+        self.desk = Desk(top, WORKS.format(paid=str(self.paid)), said, env={"SPOOL_TASK_TYPE": "coder"})
+
+    @property
+    def payments(self) -> int:
+        return len(self.paid.read_text()) if self.paid.exists() else 0
+
+    def start(self, **task: Any) -> subprocess.Popen[str]:
+        env = self.desk.environment({"prompt": "edit it", **task})
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", HASTY.format(self.offer_s)],
+            cwd=self.desk.work,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, **task: Any) -> Ended:
+        process = self.start(**task)
+        said, _ = process.communicate(timeout=PATIENCE_S)
+        return self.desk.ended(process.returncode, said)
+
+    def next(self, output: Any, attempt: int) -> None:
+        """Go on to the next attempt, on another machine where it moves. output: None: the worker died."""
+        self.desk.previous = {
+            "attempt": attempt - 1,
+            "output": output,
+            "tokens_used": (output or {}).get("tokens_used"),
+        }
+        self.desk.env = {**self.desk.env, "SPOOL_ATTEMPT": str(attempt)}
+        if self.moves:
+            self.workspace["dir"] = str(self.top / f"host{attempt}")
+        (self.top / "attempt" / "result.json").unlink(missing_ok=True)
+
+    def three(self, **task: Any) -> list[Ended]:
+        """Three attempts, one after another."""
+        found: list[Ended] = []
+        for attempt in (1, 2, 3):
+            if attempt > 1:
+                self.next(found[-1].result, attempt)
+            found.append(self.run(**task))
+        return found
+
+
+FAILURES = {
+    "exit 3": "then_command ended with 3: it said nothing; the work is in spool/t",
+    "echo no right; exit 1": "then_command ended with 1: no right; the work is in spool/t",
+    "kill -9 $$": "then_command ended with -9",
+    "sleep 600": "took longer than 1 s, and was ended",
+    "sleep 600 & exit 4": "then_command ended with 4",
+    "exec {top}/none": "then_command ended with 127",
+}
+
+
+@pytest.mark.parametrize(("fails", "moves"), [*((one, False) for one in FAILURES), ("exit 3", True)])
+def test_a_command_that_fails_is_tried_again_without_the_agent(tmp_path: Path, fails: str, moves: bool) -> None:
+    """B2: the agent was started three times, and paid three times."""
+    line = COUNTS.format(top=tmp_path, fails=fails.format(top=tmp_path))
+    command = {"then": "command", "then_command": ["sh", "-c", f"{line}; cat"]}
+    place = Place(
+        tmp_path,
+        offer_s=1.0 if fails == "sleep 600" else 60.0,
+        moves=moves,
+        accept=[f"echo x >>{tmp_path}/judged"],
+        **command,
+    )
+    first, second, third = place.three()
+    for ended in (first, second):
+        assert (ended.code, ended.result["outcome"]) == (1, "failed"), ended.said
+        assert FAILURES[fails] in ended.result["reasons"][0]
+        assert ended.result["branch"] == "spool/t"
+    assert (third.code, third.result["outcome"], third.result["offered"]) == (0, "done", "I wrote it."), third.said
+    assert (place.payments, (tmp_path / "judged").read_text()) == (1, "x\n")
+    assert [one.result.get("tokens_used") for one in (first, second, third)] == [30, None, None]
+    assert [one.result.get("cost_usd") for one in (first, second, third)] == [0.5, None, None]
+    assert third.result["changed_files"] == ["b.txt"]
+    assert third.result["checks"] == first.result["checks"] != []
+    assert "accepted" not in third.result
+    assert place.remote.read("spool/t", "b.txt") == "two"
+
+
+def test_a_command_that_cannot_be_started_is_tried_again_without_the_agent(tmp_path: Path) -> None:
+    program = tmp_path / "offer"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    place = Place(tmp_path, then="command", then_command=[str(program)])
+    place.desk.environment({"prompt": "x"})
+    program.chmod(0o644)
+    first = place.run()
+    assert (first.code, place.payments) == (1, 1), first.said
+    assert "cannot be started: Permission denied; the work is in spool/t" in first.result["reasons"][0]
+    program.chmod(0o755)
+    place.next(first.result, 2)
+    assert (place.run().code, place.payments) == (0, 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_end_of_the_attempt_during_the_command_pays_nothing_twice(tmp_path: Path, number: signal.Signals) -> None:
+    up = tmp_path / "up"
+    line = f"[ -e {up} ] && exit 0; echo $$ >{up}.new; mv {up}.new {up}; exec sleep 600"
+    place = Place(tmp_path, then="command", then_command=["sh", "-c", line])
+    process = place.start()
+    eventually(up.exists, PATIENCE_S)
+    (os.killpg if number == signal.SIGKILL else os.kill)(process.pid, number)
+    process.communicate(timeout=PATIENCE_S)
+    died = number == signal.SIGKILL
+    if died:
+        os.kill(int(up.read_text()), signal.SIGKILL)  # as the supervisor does
+    first = place.desk.ended(process.returncode, "")
+    if not died:
+        assert (first.code, "was stopped" in first.result["reasons"][0]) == (143, True)
+    place.next(None if died else first.result, 2)
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+    assert (first.result.get("tokens_used"), ended.result.get("tokens_used")) == ((None, 30) if died else (30, None))
+
+
+@pytest.mark.parametrize("prompt", ["edit it", "look at it"])
+def test_a_merge_that_cannot_be_submitted_is_tried_again_without_the_agent(tmp_path: Path, prompt: str) -> None:
+    place = Place(tmp_path, then="merge")
+    place.desk.env = {**place.desk.env, "SPOOL_ROOT": str(tmp_path / "s")}
+    first = place.run(prompt=prompt)
+    assert (first.code, place.payments) == (1, 1), first.said
+    assert spool("init", str(tmp_path / "s")).code == 0
+    place.next(first.result, 2)
+    ended = place.run(prompt=prompt)
+    assert (ended.code, ended.result["merge"], place.payments) == (0, "t-merge", 1), ended.said
+
+
+def test_what_was_not_accepted_is_done_again(tmp_path: Path) -> None:
+    place = Place(tmp_path, then="command", then_command=["true"], accept=[f"test -e {tmp_path}/good"])
+    first = place.run()
+    assert (first.code, "accepted" in first.result) == (1, False)
+    (tmp_path / "good").touch()
+    place.next(first.result, 2)
+    assert (place.run().code, place.payments) == (0, 2)
+
+
+def test_an_attempt_that_is_to_begin_anew_does(tmp_path: Path) -> None:
+    place = Place(tmp_path, then="command", then_command=["sh", "-c", COUNTS.format(top=tmp_path, fails="exit 1")])
+    place.three(resume="no")
+    assert place.payments == 3
