@@ -208,6 +208,41 @@ def test_a_remote_that_is_away_at_the_start_leaves_nothing_and_costs_nothing(tmp
     assert [one.name.partition(".")[0] for one in (tmp_path / "host" / "work").iterdir()] == ["other"]
 
 
+@pytest.mark.parametrize("stands", ["nothing", "an empty folder", "a missing folder above"])
+def test_a_repository_whose_share_is_not_mounted_is_away_also_where_it_was_never_fetched(
+    tmp_path: Path, stands: str
+) -> None:
+    """B9: all retries of a task were used up in 7 s."""
+    place = Place(tmp_path)
+    repo = tmp_path / ("no/remote.git" if stands == "a missing folder above" else "remote.git")
+    place.workspace["repo"] = str(repo)
+    place.away()
+    if stands == "an empty folder":
+        repo.mkdir()
+    first = place.run(within_s=0.0)
+    assert (first.code, first.result["outcome"], place.payments) == (75, "later", 0), first.said
+    assert first.result["retry_after_s"] == AWAY_S
+    assert "else check its address" in first.result["reasons"][0]
+    place.next(first)
+    second = place.run(within_s=0.0)
+    assert (second.code, second.result["retry_after_s"]) == (75, 2 * AWAY_S)
+    repo.parent.mkdir(exist_ok=True)
+    os.rename(f"{place.remote.path}.away", repo)
+    place.next(second, 3)
+    assert (place.run().code, place.payments) == (0, 1)
+
+
+@pytest.mark.parametrize("stands", ["a file", "a folder of other things"])
+def test_a_path_at_which_something_else_stands_is_no_absence(tmp_path: Path, stands: str) -> None:
+    place = Place(tmp_path)
+    place.away()
+    if stands == "a file":
+        place.remote.path.write_text("x")
+    else:
+        (place.remote.path / "more").mkdir(parents=True)
+    assert place.run(within_s=0.0).code == 1
+
+
 @pytest.mark.parametrize("more", [{"base": "none"}, {"repo": "https://127.0.0.1:1/x.git"}])
 def test_a_workspace_that_cannot_be_made_leaves_nothing(tmp_path: Path, more: dict[str, str]) -> None:
     place = Place(tmp_path, workspace=more)

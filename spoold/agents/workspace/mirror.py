@@ -9,6 +9,7 @@ Touches: files, the clock.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -31,6 +32,8 @@ _EDGES_MAX = 100
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Agents in worktrees of the mirror take locks of it without ours; they hold them for less than this (s).
 _STALE_S = 30.0
+# What a path says whose share is not there.
+_UNMOUNTED = frozenset({errno.ENOENT, errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.EHOSTDOWN, errno.ETIMEDOUT})
 # In it stands during which start of the machine the mirror was looked over last.
 _MADE, _LOST = "made", "lost"
 _SETTINGS = """[core]
@@ -104,7 +107,7 @@ class Mirror:
             fix = (
                 "Fix: check the address, and that this machine's user may read it without being asked for a password."
             )
-            raise failure(failed, text, fix, known=self._has_fetched(git)) from failed
+            raise failure(failed, text, fix, known=self._has_fetched(git) or is_missing(self.repo)) from failed
 
     def resolve(self, git: Git, base: str) -> str:
         """Return the commit of a branch, tag, reference or commit, after a fetch. Errors: WorkspaceFailed."""
@@ -198,6 +201,16 @@ class Mirror:
         for folder in walk(refs):
             found += [os.path.join(refs, folder.path, name) for name in folder.files if name.endswith(".lock")]
         return found
+
+
+def is_missing(repo: str) -> bool:
+    """Whether nothing is at the path of a repository, as where a share is not mounted. False for another address."""
+    if not repo.startswith("/"):
+        return False
+    try:
+        return not os.listdir(repo)
+    except OSError as error:
+        return error.errno in _UNMOUNTED
 
 
 def _write(path: str, text: str) -> None:
