@@ -77,6 +77,11 @@ class Contract:
         return self._environ.get("SPOOL_BATCH", "")
 
     @property
+    def worker(self) -> str:
+        """The worker that runs it."""
+        return self._environ.get("SPOOL_WORKER_ID") or "this machine"
+
+    @property
     def number(self) -> str:
         """The number of the attempt."""
         return self._environ.get("SPOOL_ATTEMPT", "1")

@@ -105,6 +105,11 @@ class Workspace(Protocol):
         """Return the content of a file as it was saved, or in words why there is none. Errors: SpoolError."""
         ...
 
+    def unsaved(self) -> Mapping[str, Any]:
+        """Return where work is that its remote was not seen to have: folder, attempt, and push, a command that brings
+        it there; {} for none. Never raises."""
+        ...
+
     def close(self, *, over: bool) -> None:
         """Leave it. over: no attempt follows, so nothing is needed any more. Never raises."""
         ...
@@ -199,6 +204,10 @@ class Folder:
         return Saved(
             tuple(sorted(name for name in names if now.get(name) != self._before.get(name))), warnings=warned
         )
+
+    def unsaved(self) -> Mapping[str, Any]:
+        """The work is where it belongs."""
+        return {}
 
     def _warnings(self) -> tuple[str, ...]:
         """Return what the owner of the folder should know before anyone runs git in it, as sentences."""

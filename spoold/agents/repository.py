@@ -66,6 +66,12 @@ class Repository:
         """Return a file of what was saved, or in words why there is none. Errors: SpoolError."""
         return self._workspace.content(name)
 
+    def unsaved(self) -> Mapping[str, Any]:
+        """Return where work of this task is that the remote was not seen to have; {} for none."""
+        with suppress(OSError):
+            return self._workspace.unsaved()
+        return {}
+
     def close(self, *, over: bool) -> None:
         """Leave it to its retention, which keeps what the remote does not have."""
         if self._tidying is not None:

@@ -83,6 +83,7 @@ class Attempt:
         self._instead = contract.kind != contract.task.kind  # the task is of another profile
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
         self._accepted = False  # its work is, and only what follows may be missing
+        self._worked, self._secret = False, False  # whether there may be work; whether it holds what nobody may see
 
     def run(self) -> int:
         """Run it; returns the exit code."""
@@ -98,6 +99,7 @@ class Attempt:
         except RemoteAway as away:
             end = ending.end_of_absence(str(away), self._contract.previous())
         except (RemoteRefused, HoldsSecret) as refused:
+            self._secret = isinstance(refused, HoldsSecret)
             end = End("blocked", ending.EXIT["blocked"], (str(refused),))
         except (SpoolError, OSError) as error:
             code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
@@ -182,7 +184,7 @@ class Attempt:
         if isinstance(prompt, End):
             return prompt
         errand = self._errand(prompt, opened, scene)
-        trouble = None
+        trouble, self._worked = None, True
         try:
             done = opened.done or self._done_elsewhere(opened)
             if done and not self._inbox.news:
@@ -459,6 +461,8 @@ class Attempt:
             result["accepted"] = checks
         result |= {**self._told, **self._inbox.had, **({"session_lost": self._lost} if self._lost else {})}
         result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
+        if end.outcome not in ending.GOOD and (left := self._unsaved()):
+            result["unsaved"] = left
         for line in self._saved.warnings:
             _say(line)
         for reason in end.reasons:
@@ -470,6 +474,14 @@ class Attempt:
         except OSError as error:
             return _give_up(f"its result cannot be written: {error}", 1 if error.errno != errno.ENOENT else end.code)
         return end.code
+
+    def _unsaved(self) -> dict[str, Any]:
+        """Return on which worker and in which folder the only copy of this task's work is; {} for none."""
+        left = self._workspace.unsaved()
+        if not left or not (self._worked or left["attempt"] < int(self._contract.number)):
+            return {}
+        push = {} if self._secret else {"push": left["push"]}
+        return {"worker": self._contract.worker, "folder": left["folder"], **push}
 
     def _plain_checks(self) -> list[dict[str, Any]]:
         return [check.plain() for check in self._checks]

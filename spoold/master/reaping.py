@@ -18,11 +18,13 @@ from spoold.master.learning import lanes_of
 from spoold.master.place import Place
 from spoold.master.rejecting import reject_directory, reject_file, reject_twin, take_away
 from spoold.protocol import layout
+from spoold.protocol.errand import is_errand
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import TaskName, is_node, key, parse_task
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
+from spoold.protocol.task import Task
 from spoold.rules.attempts import retry
 from spoold.rules.attempts.accounts import last_seen
 from spoold.rules.attempts.outcome import worker_died
@@ -211,6 +213,16 @@ def _learn_lanes(desk: Desk, name: TaskName, lanes: list[str]) -> None:
                 desk.starts.count(rate, key(name.id), desk.store.clock.monotonic(), units)
 
 
+def _may_be_left(task: Task, worker: str) -> str:
+    """Return what a person should know of the work of an agent whose worker died; '' for any other task."""
+    if not is_errand(task.input):
+        return ""
+    brings = (
+        "`spool workspace gc` there brings it to its remote, and so does the next task there with that repository"
+    )
+    return f"; an agent's work may be on {worker} alone: {brings}"
+
+
 def _take_back(
     desk: Desk, place: Place, name: TaskName, worker: str, beat: Heartbeat | None, outlived: Callable[[], set[str]]
 ) -> None:
@@ -223,7 +235,7 @@ def _take_back(
         return
     if key(name.id) not in desk.learned.lanes:  # it may never have been seen ready: its start counts
         _learn_lanes(desk, name, lanes_of(desk, name, task, beat))
-    outcome = worker_died(f"worker {worker} died or was cut off")
+    outcome = worker_died(f"worker {worker} died or was cut off{_may_be_left(task, worker)}")
     policy = retry_policy(task, desk.store.settings)
     pardon = retry.pardoned(name, _outlived(outlived(), name), policy) if name.crashes else 0
     verdict = retry.decide(replace(name, crashes=name.crashes - pardon), outcome, policy)

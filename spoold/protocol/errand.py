@@ -67,6 +67,11 @@ def check(found: Mapping[str, Any]) -> None:
             judge(name, found[name])
 
 
+def is_errand(found: Any) -> bool:
+    """Whether the input of a task may be an errand for an agent."""
+    return isinstance(found, Mapping) and any(isinstance(found.get(name), str) for name in ("prompt", "prompt_file"))
+
+
 def filled_in(prompt: str) -> list[str]:
     """Return what in a prompt an output takes the place of, each once, as it stands there."""
     return list(dict.fromkeys(found[0] for found in FILLED.finditer(prompt) if not found[1]))

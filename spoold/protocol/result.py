@@ -175,6 +175,17 @@ def work_of(output: Any) -> str:
     return f"{outcome}, {files}{where}{f'; {merge} merges it' if merge else ''}"
 
 
+def unsaved_of(output: Any) -> str:
+    """Return where the only copy of an agent's work is, and what brings it to the remote, as the output says; '' for
+    an output that names none."""
+    left = output.get("unsaved") if isinstance(output, dict) else None
+    worker, folder, push = (_word(left, name) for name in ("worker", "folder", "push"))
+    if not worker or not folder:
+        return ""
+    brings = f": `{push}` there brings it to the remote, and so does the next task there with that repository"
+    return f"its work is on {worker} alone, in {folder}{brings if push else ''}"
+
+
 def _word(said: Any, name: str) -> str:
     """Return a text field in one line, with a bound; '' where it is none."""
     value = said.get(name) if isinstance(said, dict) else None
@@ -182,11 +193,13 @@ def _word(said: Any, name: str) -> str:
 
 
 def message_of(result: Result) -> str:
-    """Return the message of an attempt's error, with the reason that it gives by itself; '' for a success."""
+    """Return the message of an attempt's error, with the reason that it gives by itself, and where the only copy of
+    its work is; '' for a success."""
     if result.error is None:
         return ""
     message, reason = result.error.message, own_reason(result.output)
-    return f"{message} ({reason})" if message and reason else message or reason
+    said = f"{message} ({reason})" if message and reason else message or reason
+    return "; ".join(filter(None, (said, unsaved_of(result.output))))
 
 
 def remark_of(result: Result) -> str:

@@ -16,6 +16,7 @@ from spoold.agents.workspace.places import Places
 from spoold.agents.workspace.tidying import Tidying
 from tests.agents.attempts import PATIENCE_S, Desk, Ended
 from tests.agents.workspace.repos import Remote, pushed, workspace, write
+from tests.cli.commands import spool
 from tests.runner.processes import eventually
 
 # Counts how often it was paid, changes a file, and does what the test wants.
@@ -407,3 +408,51 @@ def test_looking_after_others_ends_with_the_attempt(tmp_path: Path) -> None:
     assert not places.folders()
     tidying.end()
     tidying.end()
+
+
+def left(ended: Ended) -> dict[str, str]:
+    """Where the result says that the only copy of the work is."""
+    return dict(ended.result.get("unsaved") or {})
+
+
+def test_a_result_says_where_the_only_copy_of_the_work_is_and_its_command_pushes_it(tmp_path: Path) -> None:
+    """B8: a task that was cancelled while its push was tried said nothing of its work."""
+    place = Place(tmp_path, goes_away(tmp_path))
+    place.desk.env = {**place.desk.env, "SPOOL_WORKER_ID": "w-1"}
+    process = place.start(600.0)
+    assert process.stdout is not None
+    while "The push is tried again" not in process.stdout.readline():
+        assert process.poll() is None
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+    stopped = place.desk.ended(process.returncode, "")
+    [folder] = (tmp_path / "host" / "work").iterdir()
+    push = f"spool workspace gc --dir {tmp_path / 'host'}"
+    assert left(stopped) == {"worker": "w-1", "folder": str(folder), "push": push}
+    place.next(stopped)
+    later = place.run(within_s=0.0)
+    assert (later.code, left(later)) == (75, left(stopped)), "it is still away when the next attempt begins"
+    place.back()
+    assert spool(*push.split()[1:]).code == 0
+    assert place.remote.read("refs/spool/t/1", "b.txt") == "two\n"
+    place.next(later, 3)
+    assert (left(place.run()), place.payments) == ({}, 1)
+
+
+def test_work_that_a_rule_refuses_is_said_to_be_here(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    hook = place.remote.path / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho connection refused\nexit 1\n")
+    hook.chmod(0o755)
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], set(left(ended))) == (65, "blocked", {"worker", "folder", "push"})
+
+
+def test_where_no_agent_has_worked_nothing_is_said_to_be_unsaved(tmp_path: Path) -> None:
+    place = Place(tmp_path, workspace={"setup": ["exit 3"]})
+    assert (place.run().code, left(place.run())) == (1, {})
+    away = Place(tmp_path / "away")
+    away.away()
+    assert left(away.run(within_s=0.0)) == {}
+    bad = Place(tmp_path / "bad", accept=["false"])
+    assert (bad.run().code, left(bad.run())) == (1, {}), "not accepted, and pushed"

@@ -262,6 +262,25 @@ def test_a_lost_attempt_has_the_name_of_the_worker_that_had_it() -> None:
     assert ends == [("RETURNED", "w1"), ("FAILED", "w2"), ("FAILED", None)]
 
 
+@pytest.mark.parametrize(("said", "may"), [({"prompt": "x"}, True), ({"prompt": 1}, False), (["prompt"], False)])
+def test_the_record_of_an_agent_whose_worker_died_says_where_its_work_may_be(said: object, may: bool) -> None:
+    """B8: WORKER_DIED was all that anybody said of work that was on one machine only."""
+    made = Cluster("[retry]\ncrash_limit = 2\n")
+    made.master("m1")
+    for name in ("w1", "w2"):
+        made.worker(name, 1)
+        made.settle()
+        if name == "w1":
+            made.submit("a.json", json.dumps({"id": "a", "command": ["work"], "input": said}))
+            made.settle()
+        made.crash(name)
+        made.advance(30)
+    token = made.find("a")
+    message = token.result["error"]["message"] if token.result else ""
+    assert token.state == "failed"
+    assert ("an agent's work may be on w2 alone: `spool workspace gc` there brings it" in message) is may, message
+
+
 def test_the_time_for_which_such_an_attempt_was_frozen_is_told_apart() -> None:
     made = running()
     made.advance(77)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.result import REASON_MAX, Error, Result, own_reason, why_ended, work_of
+from spoold.protocol.result import REASON_MAX, Error, Result, message_of, own_reason, why_ended, work_of
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,31 @@ def test_a_line_of_work_has_a_bound_whatever_the_output_says() -> None:
     assert len(said) < 6 * REASON_MAX
     assert "\n" not in said
     said.encode()
+
+
+LEFT = {"worker": "w-1", "folder": "/c/work/t.0"}
+BRINGS = "brings it to the remote, and so does the next task there with that repository"
+PUSH = "spool workspace gc --dir /c"
+
+
+@pytest.mark.parametrize(
+    ("unsaved", "said"),
+    [
+        (
+            {**LEFT, "push": PUSH},
+            f"; its work is on w-1 alone, in /c/work/t.0: `{PUSH}` there {BRINGS}",
+        ),
+        (LEFT, "; its work is on w-1 alone, in /c/work/t.0"),
+        ({"worker": "w-1"}, ""),
+        ({"worker": 1, "folder": "/c"}, ""),
+        ("x", ""),
+        (None, ""),
+    ],
+)
+def test_every_face_says_where_the_only_copy_of_work_is(unsaved: Any, said: str) -> None:
+    """B8: a cancelled task said only that its repository cannot be read."""
+    output = {"reasons": ["it cannot be read."], "unsaved": unsaved}
+    error = Error(code="CANCELLED", message="cancelled")
+    result = Result(task_id="t", attempt=1, worker_id="w-1", status="cancelled", output=output, error=error)
+    assert message_of(result) == f"cancelled (it cannot be read.){said}"
+    assert why_ended(result) == f"CANCELLED: cancelled (it cannot be read.){said}"

@@ -9,6 +9,7 @@ Touches: files, the clock, the environment.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -228,6 +229,15 @@ class Workspace:
     def push_branch(self, name: str) -> None:
         """Push the work to a branch, which an earlier attempt may have made. Errors: WorkspaceFailed."""
         publishing.publish_branch(checkout.keeper(self._folder), self.config.repo, self._commit, name)
+
+    def unsaved(self) -> dict[str, Any]:
+        """Return where work of this task lies that the remote was not seen to have: folder, attempt, and push, a
+        command that brings it there; {} for none. Errors: OSError."""
+        record = places.read_record(self._folder)
+        if record is None or record.saved:
+            return {}
+        push = shlex.join(["spool", "workspace", "gc", "--dir", self.places.top])
+        return {"folder": self._folder, "attempt": record.attempt, "push": push}
 
     def close(self, *, over: bool = False) -> None:
         """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. over: no attempt follows.
