@@ -198,6 +198,7 @@ class Attempt:
                 self._keep(self._words())
         finally:
             self._report(now=True)
+            self._leave_word()
             self._saved = self._reach(lambda: self._workspace.save(self._message(prompt)))
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped before it was done",))
@@ -474,6 +475,13 @@ class Attempt:
         except OSError as error:
             return _give_up(f"its result cannot be written: {error}", 1 if error.errno != errno.ENOENT else end.code)
         return end.code
+
+    def _leave_word(self) -> None:
+        """Leave a result for the case that the attempt is killed while its work is on its way to the remote."""
+        end = End("failed", ending.EXIT["failed"], ("it was ended while its work was brought to the remote",))
+        result = ending.result_of(end, self._heard, (), (), {})
+        with suppress(OSError):
+            self._contract.result({**result, **({"unsaved": left} if (left := self._unsaved()) else {})})
 
     def _unsaved(self) -> dict[str, Any]:
         """Return on which worker and in which folder the only copy of this task's work is; {} for none."""

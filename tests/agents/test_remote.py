@@ -439,6 +439,26 @@ def test_a_result_says_where_the_only_copy_of_the_work_is_and_its_command_pushes
     assert (left(place.run()), place.payments) == ({}, 1)
 
 
+def test_an_attempt_that_is_killed_in_its_push_has_said_where_its_work_is_and_what_it_cost(tmp_path: Path) -> None:
+    """A server that hangs: a cancelled task is killed after its grace, and one out of time without any."""
+    place = Place(tmp_path, f"print('SPOOL:USAGE {USED}')")
+    hook = place.remote.path / "hooks" / "pre-receive"
+    up = tmp_path / "up"
+    hook.write_text(f"#!/bin/sh\n[ -e {up} ] && exit 0\necho $$ >{up}.new && mv {up}.new {up}\nexec sleep 600\n")
+    hook.chmod(0o755)
+    process = place.start(60.0)
+    eventually(up.exists, PATIENCE_S)
+    os.killpg(process.pid, signal.SIGKILL)
+    os.kill(int(up.read_text()), signal.SIGKILL)  # as the supervisor does
+    process.communicate()
+    killed = place.desk.ended(process.returncode, "")
+    assert (killed.result["tokens_used"], killed.result["cost_usd"]) == (30, 0.5)
+    assert set(left(killed)) == {"worker", "folder", "push"}
+    place.next(killed)
+    ended = place.run()
+    assert (ended.code, "tokens_used" in ended.result, left(ended), place.payments) == (0, False, {}, 1), ended.said
+
+
 def test_work_that_a_rule_refuses_is_said_to_be_here(tmp_path: Path) -> None:
     place = Place(tmp_path)
     hook = place.remote.path / "hooks" / "pre-receive"
