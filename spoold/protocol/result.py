@@ -198,7 +198,7 @@ def message_of(result: Result) -> str:
     if result.error is None:
         return ""
     message, reason = result.error.message, own_reason(result.output)
-    said = f"{message} ({reason})" if message and reason else message or reason
+    said = message if not reason or reason in message else f"{message} ({reason})" if message else reason
     return "; ".join(filter(None, (said, unsaved_of(result.output))))
 
 

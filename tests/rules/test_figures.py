@@ -30,6 +30,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
     "retry_after_s": (0, -5, 1e12, -1e12),
     "quota": ({"limit": "x"}, {"limit": "x", "retry_after_s": -3}, {"limit": "x", "until": "2026-01-01T00:00:00Z"}),
     "changed_files": ([], ["a"], ["./a//b", "c"]),
+    "not_here": ("task", "type"),
 }
 
 

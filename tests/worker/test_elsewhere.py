@@ -280,3 +280,62 @@ def test_a_handler_whose_program_is_not_there_is_not_offered() -> None:
     node.worker._offering._found = Fixed()
     made.advance(20)
     assert ids(node) == ["t0"]
+
+
+def not_here(made: Cluster, name: str, what: str, *, of: str = "") -> None:
+    """Each task that runs on this worker, or that one, says that it cannot run here."""
+    node = made.nodes[name]
+    assert node.runner is not None
+    assert node.scratch is not None
+    for key in list(node.runner.live):
+        if key.startswith(of):
+            said = {"not_here": what, "retry_after_s": 60, "reasons": ["/srv is full"]}
+            node.scratch.write(key, "result.json", json.dumps(said).encode())
+            node.runner.finish(key, exit_code=75)
+
+
+def test_a_task_that_says_it_cannot_run_here_is_left_to_another_worker_at_once() -> None:
+    made = pool("w1", tasks=1, task=REVIEW)
+    made.step("w1")
+    made.worker("w2", config={"handlers": HANDLERS})
+    made.step("w2")
+    made.step("m1")
+    not_here(made, "w1", "task")
+    for _ in range(4):
+        made.advance(1)
+    assert (charges(made, "t0"), ids(worker(made, "w2"))) == ((0, 0), ["t0"])
+    can = beat(made).capabilities
+    assert can is not None
+    assert can.shuns == {}, "its other tasks may run here"
+    (first,) = [json.loads(made.fs.read(f"results/{name}")) for name in made.fs.list("results")]
+    said = "exit code 75: this worker cannot run it: /srv is full; left to w2"
+    assert (first["error"]["code"], first["error"]["message"]) == ("TRY_LATER", said)
+
+
+@pytest.mark.parametrize("what", ["task", "type"])
+def test_where_no_worker_can_it_rests_for_longer_each_time_and_is_charged_nothing(what: str) -> None:
+    made = pool("w1", "w2", tasks=1, task={**REVIEW, "max_retries": 0})
+    for _ in range(600):
+        not_here(made, "w1", what)
+        not_here(made, "w2", what)
+        made.advance(1)
+    token = made.find("t0")
+    assert token.state in ("waiting", "ready", "claimed"), "nothing of it is charged"
+    assert charges(made, "t0") == (0, 0)
+    assert len(made.fs.list("results")) <= 14
+
+
+def test_a_worker_that_can_run_none_of_a_type_takes_no_more_of_them_and_others_flow_past() -> None:
+    made = pool("w1", tasks=6, task=REVIEW)
+    made.submit("other.json", json.dumps({"id": "other", **RAW}))
+    ran = set[str]()
+    for _ in range(60):
+        not_here(made, "w1", "type", of="t")
+        made.advance(1)
+        ran |= set(ids(worker(made, "w1")))
+    tried = [name for name in made.fs.list("results") if name.startswith("t")]
+    assert len(tried) <= 8, "not each of them once every few seconds"
+    assert "other" in ran
+    can = beat(made).capabilities
+    assert can is not None
+    assert "/srv is full" in can.shuns["review"]

@@ -8,8 +8,9 @@
 Law: it opens only repositories that its owner names, each by the address that is written there: a task is anybody's,
 and the hooks and tests of a repository run here. It exits with 0 only when everything that was asked for is in the
 branch. 65 says that some work was refused for what it holds, or all of it by a rule of the remote; 64 that the task
-says nothing that can be merged or that the handler names no repository; 75 that the remote is away; 126 that the
-sandbox is not to be had; 1 that it may go well later.
+says nothing that can be merged or that the handler names no repository; 75 that the remote is away, or that this
+worker does not merge the repository, and another may; 126 that the sandbox is not to be had; 1 that it may go well
+later.
 
 Touches: files, processes, the clock, the terminal, the environment.
 """
@@ -30,7 +31,7 @@ from spoold.agents.ending import end_of_absence
 from spoold.agents.merge import candidate, helping
 from spoold.agents.merge.candidate import Candidate, Refused
 from spoold.agents.merge.clearing import clear
-from spoold.agents.merge.config import TABLE, VARIABLE, MergeConfig, read, read_back
+from spoold.agents.merge.config import TABLE, VARIABLE, MergeConfig, read, read_back, repos_of
 from spoold.agents.merge.guarding import Guards
 from spoold.agents.merge.landing import Branch
 from spoold.agents.merge.lane import Lane, Rules
@@ -47,6 +48,7 @@ from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
 from spoold.agents.workspace.remote import RemoteAway
 from spoold.protocol import codec
+from spoold.protocol.amount import some
 from spoold.protocol.errors import BadFile, SpoolError
 
 LATER, USAGE, DATA, AWAY, NOT_HERE = 1, 64, 65, 75, 126
@@ -60,6 +62,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         if options.check:
             return _check(config)
         wanted = _known(read_task(environ["SPOOL_TASK_FILE"]), config.repos)
+    except _NotHere as error:
+        return _left(str(error), environ)
     except (BadFile, KeyError) as error:
         unset = "SPOOL_TASK_FILE is not set: this is a handler, and runs within a task."
         _complain(unset if isinstance(error, KeyError) else str(error))
@@ -208,9 +212,43 @@ def _known(wanted: Wanted, allowed: Sequence[str]) -> Wanted:
     for one in allowed:
         if same(one, wanted.repo):
             return wanted.model_copy(update={"repo": one})
-    raise BadFile(
-        "the task", "input.repo", f"{wanted.repo} is not merged here.", "add it to repos in [merge] of the worker."
-    )
+    raise _NotHere(wanted.repo)
+
+
+class _NotHere(Exception):
+    """Its worker does not merge a repository, and another one may. Its text is the address."""
+
+
+def _left(repo: str, environ: Mapping[str, str]) -> int:
+    """Leave a merge to the workers that merge its repository; returns the exit code."""
+    why = f"this worker does not merge {repo}{_mergers(repo, environ)}"
+    end = end_of_absence(why, _previous(environ))
+    said = {"outcome": end.outcome, "reasons": [why], "not_here": "task", **end.more}
+    _write(environ.get("SPOOL_RESULT_FILE"), said)
+    _complain(why)
+    return AWAY
+
+
+def _mergers(repo: str, environ: Mapping[str, str]) -> str:
+    """Return who merges a repository now, as part of a sentence; '' where that is not known."""
+    root = environ.get("SPOOL_ROOT")
+    if not root:
+        return ""
+    from spoold.client.agents import list_about
+    from spoold.client.spool_client import SpoolClient
+    from spoold.system.host import SystemHost
+
+    try:
+        store = SpoolClient(root).store
+        found = {node: repos_of(about) for node, about in list_about(store, SystemHost(), store.clock, TABLE).items()}
+    except (SpoolError, OSError):
+        return ""
+    able = [node for node, repos in found.items() if any(same(one, repo) for one in repos)]
+    if able:
+        return f", and {some(able)} {'does' if len(able) == 1 else 'do'}"
+    if any(not repos for repos in found.values()):  # handlers that were written by hand do not say
+        return ""
+    return f", and no live worker does: add it to repos in [{TABLE}] of a worker"
 
 
 def _write(path: str | None, found: dict[str, Any]) -> None:

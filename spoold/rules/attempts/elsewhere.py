@@ -13,6 +13,7 @@ from dataclasses import replace
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
+from spoold.protocol.result import Code
 from spoold.rules.attempts.outcome import Charge, Outcome
 from spoold.rules.scheduling.matching import unfit
 
@@ -44,9 +45,10 @@ def surely_untried(name: TaskName, others: Collection[str]) -> bool:
 
 
 def passed_on(outcome: Outcome, others: Collection[str]) -> Outcome:
-    """The outcome if one of the others is to try."""
+    """The outcome if one of the others is to try: at once, where the attempt itself said that one may."""
     named = ", ".join(sorted(others)[:3])
-    return replace(outcome, charge=Charge.NOTHING, final=False, message=f"{outcome.message}; left to {named}")
+    found = replace(outcome, charge=Charge.NOTHING, final=False, message=f"{outcome.message}; left to {named}")
+    return replace(found, rests=False, retry_after_s=None) if outcome.code is Code.TRY_LATER else found
 
 
 def pause_s(failed: int) -> float:

@@ -1,4 +1,5 @@
-"""The figures that an attempt may put in its result file beside its output: its cost, and the backoff that it wants.
+"""The figures that an attempt may put in its result file beside its output: its cost, the backoff that it wants, and
+whether another worker should try.
 
 spoold reads these names in every result that is an object; they stay part of its output.
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from spoold.protocol.errors import BadFile
 from spoold.protocol.quantity import MOST, is_amount
+from spoold.rules.attempts.outcome import NOT_HERE, NotHere
 from spoold.rules.attempts.quota import FORM, Quota, quota_in
 from spoold.rules.locks.touched import files_in, wrong_files
 
@@ -28,7 +30,8 @@ Wrong = tuple[str, str, str]
 class Figures:
     """None for a figure that is missing. retry_after_s in seconds; below 0 means at once.
 
-    quota: the quota that it found used up; as text the fault of that report. changed_files: paths.
+    quota: the quota that it found used up; as text the fault of that report. changed_files: paths. not_here: what its
+    worker cannot run now, the task or any of its type; None for neither.
     """
 
     tokens_used: float | None = None
@@ -36,6 +39,7 @@ class Figures:
     retry_after_s: float | None = None
     quota: Quota | str | None = None
     changed_files: tuple[str, ...] = ()
+    not_here: NotHere | None = None
 
 
 NONE = Figures()
@@ -51,6 +55,7 @@ def figures_in(result: Any) -> Figures:
         retry_after_s=rest if is_amount(rest, -MOST) else None,
         quota=quota_in(result),
         changed_files=files_in(result.get("changed_files")),
+        not_here=next((one for one in NOT_HERE if one == result.get("not_here")), None),
     )
 
 
@@ -86,6 +91,12 @@ def _files(name: str, value: Any) -> Iterator[Wrong]:
         yield name if index is None else f"{name}[{index}]", f"is {_shown(at)}, {problem}", mend
 
 
+def _not_here(name: str, value: Any) -> Iterator[Wrong]:
+    if value not in NOT_HERE:
+        problem = f"is {_shown(value)}, so every worker may try it again."
+        yield name, problem, 'write "task" or "type", or leave it out.'
+
+
 def _flag(name: str, value: Any) -> Iterator[Wrong]:
     if not isinstance(value, bool):
         yield name, f"is {_shown(value)}, so it counts as false.", "write true or false, without quotes."
@@ -101,10 +112,11 @@ _FAULTS: Mapping[str, Callable[[str, Any], Iterator[Wrong]]] = {
     "retry_after_s": _amount(-MOST, "the next attempt waits as after any other"),
     "quota": _quota,
     "changed_files": _files,
+    "not_here": _not_here,
     "served": _flag,
 }
 # The fields of a result; `served` belongs to a progress report.
-_RESULT = (*COUNTS, "retry_after_s", "quota", "changed_files")
+_RESULT = (*COUNTS, "retry_after_s", "quota", "changed_files", "not_here")
 PROGRESS = (*COUNTS, "served")
 
 

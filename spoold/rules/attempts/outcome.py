@@ -9,14 +9,18 @@ two budgets, failures or crashes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Literal, get_args
 
 from spoold.protocol.result import Code, Status
 
 TRY_LATER = 75
 PERMANENT = frozenset({64, 65, 77, 78})
 CANNOT_RUN = frozenset({126, 127})
+# What its worker cannot run now, as an attempt that asks to be tried later says: the task, or any of its type.
+NotHere = Literal["task", "type"]
+NOT_HERE: tuple[NotHere, ...] = get_args(NotHere)
 
 
 class Charge(StrEnum):
@@ -33,8 +37,8 @@ class Outcome:
 
     rests: the next attempt waits for the backoff though this one charges nothing, since at once it might end the same
     way. retry_after_s: the backoff that the attempt itself asked for. elsewhere: this worker cannot run it, another
-    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`). quota: it closed a limit,
-    which holds the next attempt.
+    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`). alike: nor can it run any
+    other task of its type or module. quota: it closed a limit, which holds the next attempt.
     """
 
     status: Status
@@ -45,6 +49,7 @@ class Outcome:
     rests: bool = False
     retry_after_s: float | None = None
     elsewhere: bool = False
+    alike: bool = False
     quota: bool = False
 
 
@@ -60,6 +65,7 @@ def of_exit(exit_code: int, on: frozenset[int], never: frozenset[int], retry_aft
         return Outcome(Status.FAILURE, Code.TRY_LATER, message, rests=True, retry_after_s=retry_after_s)
     code = Code.SPAWN_FAILED if exit_code in CANNOT_RUN else Code.EXIT_NONZERO
     final = exit_code in never or (exit_code not in on if on else exit_code in PERMANENT)
+    lacks = exit_code in CANNOT_RUN and exit_code not in never
     why = {126: " (not executable)", 127: " (program not found)"}.get(exit_code, "")
     return Outcome(
         Status.FAILURE,
@@ -68,8 +74,16 @@ def of_exit(exit_code: int, on: frozenset[int], never: frozenset[int], retry_aft
         Charge.FAILURE,
         final,
         retry_after_s=retry_after_s,
-        elsewhere=exit_code in CANNOT_RUN and exit_code not in never,
+        elsewhere=lacks,
+        alike=lacks,
     )
+
+
+def not_here(outcome: Outcome, what: NotHere, why: str) -> Outcome:
+    """One that asked to be tried later, by another worker first. what: this worker cannot run now; why: in words."""
+    said = "this worker cannot run it" if what == "task" else "this worker can run no task of its type now"
+    message = f"exit code {TRY_LATER}: {said}{f': {why}' if why else ''}"
+    return replace(outcome, message=message, elsewhere=True, alike=what == "type")
 
 
 def failure(code: Code, message: str, *, final: bool = False) -> Outcome:
@@ -85,7 +99,7 @@ def refused(message: str) -> Outcome:
 
 def unable(message: str) -> Outcome:
     """This worker cannot run it, another may."""
-    return Outcome(Status.FAILURE, Code.SPAWN_FAILED, message, Charge.FAILURE, elsewhere=True)
+    return Outcome(Status.FAILURE, Code.SPAWN_FAILED, message, Charge.FAILURE, elsewhere=True, alike=True)
 
 
 def unable_here(message: str) -> Outcome:

@@ -17,7 +17,7 @@ from typing import Any
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import key, parse_task
-from spoold.protocol.result import Code, Error, Status
+from spoold.protocol.result import Code, Error, Status, own_reason
 from spoold.rules.attempts import elsewhere, ends, retry
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.durations import Lately
@@ -133,6 +133,8 @@ class Settling:
         output = output_of(attempt, self._scratch)
         outcome = outcome_of(attempt, policy, output.figures.retry_after_s)
         if attempt.judged is None:  # once: the set of living workers changes, and a written result must stay true
+            if outcome.code is Code.TRY_LATER and output.figures.not_here is not None:
+                outcome = outcomes.not_here(outcome, output.figures.not_here, own_reason(output.value))
             if outcome.elsewhere and (others := self._company.untried(attempt)):
                 outcome = elsewhere.passed_on(outcome, others)
             if outcome.code is Code.OOM_KILLED:

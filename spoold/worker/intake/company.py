@@ -12,6 +12,7 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import EndedName, is_node, key, parse_ended
 from spoold.protocol.result import Code
 from spoold.rules.attempts import elsewhere
+from spoold.rules.attempts.figures import figures_in
 from spoold.store import beats
 from spoold.store.records import read_record
 from spoold.store.store import Store
@@ -52,4 +53,7 @@ class Company:
 
     def _could_not(self, ended: EndedName) -> bool:
         found = read_record(self._store.fs, layout.join(layout.RESULTS, ended.encode()))
-        return found is not None and found.error is not None and found.error.code is Code.SPAWN_FAILED
+        if found is None or found.error is None:
+            return False
+        not_here = found.error.code is Code.TRY_LATER and figures_in(found.output).not_here is not None
+        return not_here or found.error.code is Code.SPAWN_FAILED

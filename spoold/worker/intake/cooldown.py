@@ -61,7 +61,7 @@ class Cooldown:
                 # With no other worker to leave it to, keeping away would not help.
                 if called is not None:
                     self._give_up(called, now)
-            elif kind and not outcome.rests and not self._is_nowhere(called, now):
+            elif kind and outcome.alike and not self._is_nowhere(called, now):
                 all_of_it = self._shun(kind, outcome.message.partition("; left to ")[0], now)
                 # Else this task would come first each time, on each of two workers that both cannot run it.
                 mine.until = max(mine.until, all_of_it.until + pause_s(all_of_it.failed))

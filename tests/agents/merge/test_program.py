@@ -13,6 +13,10 @@ from spoold.agents.merge.__main__ import main
 from spoold.agents.profiles import expand
 from spoold.agents.workspace.git import GitFailed
 from spoold.agents.workspace.remote import said
+from spoold.client import agents
+from spoold.store.initialise import initialise
+from spoold.system.clock import SystemClock
+from spoold.system.posix import PosixFileSystem
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
 
@@ -137,10 +141,37 @@ def test_a_tag_is_no_branch(handler: Handler, capsys: pytest.CaptureFixture[str]
 
 def test_a_task_that_says_no_merge_fails_for_good(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
     assert handler.run(tasks=()) == 64
-    assert handler.run("--repo", "/srv/only") == 64
-    assert "is not merged here. Fix: add it to repos in [merge] of the worker." in capsys.readouterr().err
     assert main([], {}) == 64
     assert main([], {"SPOOL_TASK_FILE": "/none"}) == 64
+
+
+@pytest.mark.parametrize(
+    ("living", "known"),
+    [
+        ({"me": "/srv/a.git", "mz": "/srv/b.git {repo}"}, ", and mz does"),
+        ({"me": "/srv/a.git"}, ", and no live worker does: add it to repos in [merge] of a worker"),
+        ({"me": "/srv/a.git", "by-hand": ""}, ""),
+        (None, ""),
+    ],
+)
+def test_a_repository_that_this_worker_does_not_merge_is_left_to_another(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, living: dict[str, str] | None, known: str
+) -> None:
+    """Two merge workers of different repositories failed each other's merges for good: exit 64."""
+    repo = str(handler.remote.path)
+    if living is not None:
+        found = {node: {"repos": repos.replace("{repo}", repo)} for node, repos in living.items()}
+        monkeypatch.setattr(agents, "list_about", lambda *asked: found)
+        (tmp_path / "spool").mkdir()
+        initialise(PosixFileSystem(str(tmp_path / "spool")), SystemClock(), "spool", str(tmp_path / "spool"))
+        handler.env["SPOOL_ROOT"] = str(tmp_path / "spool")
+    assert handler.run("--repo", "/srv/only") == 75
+    why = f"this worker does not merge {repo}{known}"
+    assert handler.result == {"outcome": "later", "reasons": [why], "not_here": "task", "retry_after_s": 15.0}
+    (handler.top / "previous.json").write_text(json.dumps({"output": handler.result}))
+    handler.env["SPOOL_PREVIOUS_FILE"] = str(handler.top / "previous.json")
+    assert handler.run("--repo", "/srv/only") == 75
+    assert handler.result["retry_after_s"] == 30, "where nobody can, it rests for longer each time"
 
 
 def test_references_that_landed_go_where_that_is_wanted(
