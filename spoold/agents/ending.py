@@ -5,7 +5,7 @@
     failed            1: it said that it failed, fell silent, or ended without a word
     blocked           65: it cannot go on without people; no attempt more
     refused           77 or 64: its account, or the task, is wrong; no attempt more
-    later             75: a quota is used up, it was told to slow down, or the remote is away; costs nothing
+    later             75: a quota is used up, it was told to slow down, or remote or model are away; costs nothing
 
 Law: pure. Reported is not accepted: `done` needs an end without trouble, and every condition. A quota costs the task
 nothing, and neither does a rate that the agent did not get over by itself. Both name the limit of the profile, so
@@ -84,12 +84,15 @@ def begins_anew(trouble: Trouble | None) -> bool:
     return trouble is not None and trouble.fault in ("session", "context", "input")
 
 
-def end_of_trouble(trouble: Trouble, limit: str, now: float) -> End:
-    """Return the end of an attempt with trouble. limit: of the profile, '' for none; now: epoch, s."""
+def end_of_trouble(trouble: Trouble, limit: str, now: float, before: Any = None) -> End:
+    """Return the end of an attempt with trouble. limit: of the profile, '' for none; now: epoch, s; before: as for
+    `end_of_absence`."""
     why = (f"{trouble.fault}: {trouble.message}"[:2000],)
     match trouble.fault:
         case "quota" | "rate":
             return _later(trouble, limit, now, why)
+        case "away":
+            return end_of_absence(f"away: its model did not answer: {trouble.message}"[:2000], before)
         case "auth":
             return End("refused", AUTH, why)
         case "input":
@@ -131,7 +134,7 @@ def _rest(trouble: Trouble, now: float) -> tuple[float, str]:
 
 
 def end_of_absence(why: str, before: Any) -> End:
-    """Return the end of an attempt whose remote is away: later, after a pause that grows with each of them.
+    """Return the end of an attempt whose remote or model is away: later, after a pause that grows with each.
 
     before: the record of the attempt before this one, None for none.
     """

@@ -8,14 +8,15 @@ network: its sandbox is named only in an error that speaks of a connection.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from spoold.agents import confined
 from spoold.agents.adapters import finding
-from spoold.agents.sandbox.hosts import entry, is_host, lets_through, split
+from spoold.agents.adapters.faults import passes
+from spoold.agents.sandbox.hosts import UNLISTED, entry, is_host, lets_through, split
 
 _CONNECTION = re.compile(
     r"connection|connect to|network|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|getaddrinfo|resolve host|proxy",
@@ -37,6 +38,14 @@ class Unreached:
         return f"{self.problem}; fix: {self.fix}"
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an attempt without an answer saw. message: its error; refused: by the proxy, in words."""
+
+    message: str
+    refused: Sequence[str] = ()
+
+
 def unreached(cli: str, model: str, said: str | Mapping[str, Any], env: Mapping[str, str]) -> Unreached | None:
     """Return why the agent cannot ask its model; None where it can, or where that is not known.
 
@@ -53,6 +62,13 @@ def unreached(cli: str, model: str, said: str | Mapping[str, Any], env: Mapping[
         return Unreached(problem, f'add "{host}" to hosts of the sandbox', sure=False)
     problem = f"{cli} asks its model over the network, and the sandbox {asked.kind} has none"
     return Unreached(problem, _way_out(asked.kind, host), sure=config.network is None)
+
+
+def may_pass(cli: str, model: str, said: str | Mapping[str, Any], env: Mapping[str, str], seen: Seen) -> bool:
+    """Whether what kept a known agent from its model may pass by itself: it is no list of its own sandbox."""
+    if cli == finding.GENERIC or not passes(seen.message) or unreached(cli, model, said, env) is not None:
+        return False
+    return bool(host_of(cli, model, env)) or not any(UNLISTED in one for one in seen.refused)
 
 
 def host_of(cli: str, model: str, env: Mapping[str, str]) -> str:

@@ -203,7 +203,7 @@ class Attempt:
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped before it was done",))
         if trouble is not None:
-            return ending.end_of_trouble(trouble, self._profile.limit, time.time())
+            return ending.end_of_trouble(trouble, self._profile.limit, time.time(), self._contract.previous())
         reasons = [*self._saved.amiss, *(() if self._accepted else self._judge(scene))]
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped while its work was judged",))
@@ -419,8 +419,12 @@ class Attempt:
         """Return a trouble with what the sandbox may have to do with it."""
         said, cli = self._profile.sandbox, self._profile.cli
         hint = confined.hint(said, errors)
+        seen = reaching.Seen(trouble.message, self._sandbox.refused)
+        if trouble.fault == "transient" and not self._heard.answered:
+            away = reaching.may_pass(cli, errand.model, said, env, seen)
+            trouble = replace(trouble, fault="away") if away else trouble
         refused = "; ".join(self._sandbox.refused[:REFUSED_MAX])
-        if refused and trouble.fault in ("transient", "auth"):
+        if refused and trouble.fault in ("transient", "away", "auth"):
             return replace(trouble, message=f"{trouble.message} (of what it asked for outside: {refused})")
         if trouble.fault == "transient" and not self._heard.answered:
             hint = reaching.hint(cli, errand.model, said, env, f"{trouble.message}\n{errors}") or hint

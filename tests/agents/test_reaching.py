@@ -10,7 +10,7 @@ import pytest
 
 from spoold.agents.adapters import finding
 from spoold.agents.profiles import expand
-from spoold.agents.reaching import hint, host_of, unreached
+from spoold.agents.reaching import Seen, hint, host_of, may_pass, unreached
 from spoold.agents.sandbox.hosts import entry
 from spoold.client.agents import untested
 from tests.agents.attempts import Desk
@@ -129,7 +129,7 @@ def test_an_attempt_that_got_no_answer_names_its_sandbox(
     said = {"cli": "codex", "command": [], "sandbox": "bwrap", "env": {"PATH": f"{tools}:/usr/bin:/bin"}}
     made = Desk(tmp_path, "", {**said, **profile})
     ended = made.run(prompt="x")
-    assert ended.result["outcome"] == "failed", ended.said
+    assert ended.result["outcome"] == ("failed" if told else "later"), ended.said
     (reason,) = ended.result["reasons"]
     assert ('hosts = ["api.openai.com"]' in reason) is told
     assert ("the sandbox bwrap has none" in reason) is told
@@ -155,3 +155,66 @@ def test_a_version_older_than_the_recorded_one_is_untested(version: str, recorde
     if old:
         assert said.startswith(f"qwen {version} is older than 0.24.4, of which its output is known")
         assert "a spent quota" in said
+
+
+AWAY = 'echo \'{"type":"turn.failed","error":{"message":"%s"}}\'; exit 1'
+
+
+@pytest.mark.parametrize(
+    ("words", "later"),
+    [
+        ("Reconnecting... waiting for network (Connection failed: error sending request)", True),
+        ("unexpected status 503 Service Unavailable: upstream connect error", True),
+        ("stream disconnected before completion", True),
+        ("exceeded retry limit, last status: 500", True),
+        ("unexpected status 401 Unauthorized: no such key", False),
+        ("Missing environment variable: `OPENAI_API_KEY`.", False),
+        ("The model `gpt-9` does not exist or you do not have access to it.", False),
+        ("something nobody knows", False),
+    ],
+)
+def test_an_attempt_whose_model_never_answered_costs_nothing_while_that_may_pass(
+    tmp_path: Path, words: str, later: bool
+) -> None:
+    """An outage of more than 12 minutes failed every task: three minutes each, and three retries."""
+    made = codex(tmp_path, AWAY % words)
+    ended = made.run(prompt="x")
+    assert (ended.result["outcome"] == "later", ended.code == 75) == (later, later), ended.said
+    if later:
+        assert ended.result["reasons"] == [f"away: its model did not answer: {words}"]
+        assert ended.result["retry_after_s"] == 15
+        made.previous = {"attempt": 1, "output": ended.result}
+        assert made.run(prompt="x").result["retry_after_s"] == 30, "and it rests for longer each time"
+
+
+@pytest.mark.parametrize(
+    "worked",
+    [
+        '{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"ls","exit_code":0}}',
+        '{"type":"turn.completed","usage":{"input_tokens":9,"cached_input_tokens":0,"output_tokens":7}}',
+    ],
+)
+def test_one_that_was_answered_before_is_charged(tmp_path: Path, worked: str) -> None:
+    ended = codex(tmp_path, f"echo '{worked}'; {AWAY % 'stream disconnected'}").run(prompt="x")
+    assert (ended.result["outcome"], ended.code) == ("failed", 1)
+
+
+def test_what_a_sandbox_keeps_from_its_model_does_not_pass_by_itself() -> None:
+    away = Seen(
+        "Connection failed",
+        ('api.x.ai is not in the list. Fix: add "api.x.ai" to hosts in the sandbox of the profile',),
+    )
+    assert may_pass("codex", "", "none", {}, Seen("Connection failed"))
+    assert not may_pass("codex", "", {"kind": "bwrap", "network": "none"}, {}, Seen("Connection failed"))
+    assert may_pass("codex", "", proxy("api.openai.com"), {}, away), "its model's host is listed: that was another"
+    assert not may_pass("opencode", "", proxy("api.openai.com"), {}, away), "nobody knows where its model is"
+    assert not may_pass("generic", "", "none", {}, Seen("Connection failed")), "nor whether its model answered"
+
+
+def codex(path: Path, agent: str) -> Desk:
+    """An attempt with a codex that is a line of the shell."""
+    tools = path / "tools"
+    tools.mkdir()
+    (tools / "codex").write_text(f"#!/bin/sh\ncat >/dev/null\n{agent}\n")
+    (tools / "codex").chmod(0o755)
+    return Desk(path, "", {"cli": "codex", "command": [], "env": {"PATH": f"{tools}:/usr/bin:/bin"}})

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
-# "session": the session that was to be resumed is gone, torn, or cannot be read.
+# "session": the session that was to be resumed is gone, torn, or cannot be read. The word "away" says
+# that the model has not answered, for a fault of the network or of its server: nothing was paid.
 Fault = Literal[
-    "quota", "rate", "auth", "input", "context", "refusal", "transient", "permission", "budget", "session"
+    "quota", "rate", "auth", "input", "context", "refusal", "transient", "permission", "budget", "session", "away"
 ]
 Cost = Literal["reported", "estimated", "unknown"]
 # Whether the usage events of one attempt are to be summed, or the last one says all: in a resumed session, also

@@ -128,6 +128,7 @@ _TORN_WORDS = (
 )
 _TORN = re.compile("|".join(_TORN_WORDS), re.IGNORECASE)
 _FAULTS = tuple((fault, re.compile("|".join(words), re.IGNORECASE)) for fault, words in _WORDS)
+_TRANSIENT = dict(_FAULTS)["transient"]
 _STATUSES: dict[int, Fault] = {400: "input", 401: "auth", 402: "quota", 403: "auth", 404: "input", 413: "context"}
 _STATUSES |= {422: "input", 429: "rate"}
 _STATED = re.compile(r"\b(?:status(?: code)?:?|error:?|code\"?:)\s*(4\d\d|5\d\d)\b", re.IGNORECASE)
@@ -142,6 +143,12 @@ def classify(text: str, status: int | None = None) -> Fault:
         found = _STATED.search(text)
         status = int(found[1]) if found else None
     return _STATUSES.get(status or 0, "transient")
+
+
+def passes(text: str) -> bool:
+    """Whether an error is one of the network or of a server by its own words, and so may pass by itself."""
+    stated = _STATED.search(text)
+    return classify(text) == "transient" and bool(_TRANSIENT.search(text) or (stated and stated[1].startswith("5")))
 
 
 def torn(text: str) -> bool:

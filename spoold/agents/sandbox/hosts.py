@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 HTTPS = 443
+# How the fix for a host that is not listed ends.
+UNLISTED = "to hosts in the sandbox of the profile"
 # What IANA has given out; the rest of IPv6 is reserved, local to a site or a group.
 _UNICAST = ip_network("2000::/3")
 # The networks through which a translator or a relay (NAT64, 6to4) passes a packet on to the IPv4 address within it,

@@ -120,7 +120,7 @@ class Proxy:
         if not hosts.lets_through(host, port, self._entries):
             name = host if port == hosts.HTTPS else f"{host}:{port}"
             why = f"{host}:{port} is not in the list of hosts of this sandbox"
-            self._refuse(near, "403 Forbidden", why, f'add "{name}" to hosts in the sandbox of the profile')
+            self._refuse(near, "403 Forbidden", why, f'add "{name}" {hosts.UNLISTED}')
             return
         far = self._reach(near, host, port)
         if far is None:
