@@ -24,8 +24,9 @@ _FATAL = frozenset({"auth", "input", "context", "refusal", "budget"})
 @dataclass(slots=True)
 class Heard:
     """counting: of the adapter. answer: the words with which it ended; asked: a question that it put and left open;
-    tools: how many it called; permission: that it was refused one; seen: whether it said anything at all. base: what
-    the session that goes on had used before this attempt, as far as that is known.
+    tools: how many it called; permission: that it was refused one; seen: whether it said anything at all; named:
+    how often it named its session. base: what the session that goes on had used before this attempt, as far as that
+    is known.
     """
 
     counting: Counting
@@ -38,6 +39,7 @@ class Heard:
     asked: Mapping[str, Any] | None = None
     done: bool = False
     seen: bool = False
+    named: int = 0
     base: Usage | None = None
     _used: list[Usage] = field(default_factory=list)
     _least: list[Usage] = field(default_factory=list)
@@ -52,6 +54,7 @@ class Heard:
         self.seen = True
         self.session = event.session or self.session
         self.tools += bool(event.tool)
+        self.named += bool(event.session)
         self.count(event)
         if event.verb == "QUESTION":
             self.asked = event.said

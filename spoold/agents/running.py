@@ -38,7 +38,7 @@ from spoold.agents.workspace.leaking import HoldsSecret
 from spoold.agents.workspace.remote import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
-from spoold.protocol.told import Message
+from spoold.protocol.told import JUDGED, Message
 
 T = TypeVar("T")
 # The exit code for what this worker cannot run, and another may.
@@ -81,6 +81,7 @@ class Attempt:
         self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
         self._kept = ""  # the session of the last attempt here, whose files its home has, with the program's name
         self._instead = contract.kind != contract.task.kind  # the task is of another profile
+        self._judged = False  # whether its last turn is over
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
         self._accepted = False  # its work is, and only what follows may be missing
         self._worked, self._secret = False, False  # whether there may be work; whether it holds what nobody may see
@@ -197,6 +198,7 @@ class Attempt:
             if trouble is None and not self._stopped():
                 self._keep(self._words())
         finally:
+            self._judged = trouble is None
             self._report(now=True)
             self._leave_word()
             self._saved = self._reach(lambda: self._workspace.save(self._message(prompt)))
@@ -451,6 +453,7 @@ class Attempt:
         text = self._doing or trouble or self._heard.last  # a person sees what it tries again
         said: dict[str, Any] = {"text": text, "session": self._heard.session, **used}
         said |= self._inbox.given
+        said[JUDGED] = self._judged
         said["served"] = self._heard.answered  # a limit on trial need not wait for the end of this attempt
         self._contract.progress({name: value for name, value in said.items() if value}, now=now)
 
@@ -464,7 +467,8 @@ class Attempt:
         result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
         if self._accepted and end.outcome not in ending.GOOD:
             result["accepted"] = checks
-        result |= {**self._told, **self._inbox.had, **({"session_lost": self._lost} if self._lost else {})}
+        result |= {**self._told, **self._inbox.had, **self._inbox.untold}
+        result |= {"session_lost": self._lost} if self._lost else {}
         result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
         if end.outcome not in ending.GOOD and (left := self._unsaved()):
             result["unsaved"] = left
@@ -507,9 +511,9 @@ class Attempt:
         return text
 
 
-def _came_to(heard: Heard) -> tuple[int, int]:
-    """Return what shows that the model has answered: its tools, and its tokens."""
-    return heard.tools, heard.usage.tokens_out if heard.usage is not None else 0
+def _came_to(heard: Heard) -> tuple[int, int, int]:
+    """Return what shows that its session has the prompt: that it names it, or that the model has answered."""
+    return heard.named, heard.tools, heard.usage.tokens_out if heard.usage is not None else 0
 
 
 def _for_adapter(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

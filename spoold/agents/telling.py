@@ -1,8 +1,9 @@
 """What people tell an agent while its task waits or runs: which of it goes into the next turn, and what it has had.
 
 Law: pure but for the reading. A message goes into one turn of a conversation, and into the first turn of each new
-one, which knows nothing of what was said in another. In a session that goes on, a message counts as said only after a
-turn that came to something: it may be said again in a later attempt, and never twice in one.
+one, which knows nothing of what was said in another. In a session that goes on, a message counts as said after a turn
+in which the agent named its session or came to something: its prompt is the first that a session holds. After a turn
+without a word it is said again in a later attempt, and never twice in one.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ class Inbox:
 
     def next(self) -> list[Message]:
         """Return those that were not given yet, the oldest first: they are given with the next turn."""
-        self._known |= {one.name: one for one in told.lines_of(self._read()) if one.name not in self._known}
+        self._look()
         new = [one for name, one in self._known.items() if name not in self._given]
         self._given |= {one.name: one for one in new}
         return new
 
+    def _look(self) -> None:
+        self._known |= {one.name: one for one in told.lines_of(self._read()) if one.name not in self._known}
+
     def over(self, *, well: bool) -> None:
-        """A turn is over. well: it came to something, so the agent has had what it was given with."""
+        """A turn is over. well: the agent has said something, so it has had what it was given with."""
         if well:
             self._had |= self._given
 
@@ -64,3 +68,11 @@ class Inbox:
     def had(self) -> Mapping[str, Any]:
         """The field of the result: the messages that its conversation has; nothing for none."""
         return {told.FIELD: [one.plain() for one in self._had.values()]} if self._had else {}
+
+    @property
+    def untold(self) -> Mapping[str, Any]:
+        """The field of the result: the messages that its conversation may not have; nothing for none."""
+        self._look()
+        left = [one for name, one in self._known.items() if name not in self._had]
+        said = [{**one.plain(), told.GIVEN: one.name in self._given} for one in left]
+        return {told.UNTOLD: said} if said else {}

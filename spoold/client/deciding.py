@@ -125,8 +125,9 @@ class Deciding(Connection):
     def tell(self, task_id: str, text: str) -> str:
         """Tell the agent of a task something, as a message of this user, or of the task in which this runs; returns
         the name of the message, by which `show` has it. The agent is given it at its next turn, and in a task that
-        has not begun with its prompt. Errors: NotFound; BadFile for a text that is empty or too long; SpoolError for
-        a task that has ended, that is known to have no agent, or that has too many messages.
+        has not begun with its prompt; while its work is judged, only if that is not accepted. Errors: NotFound;
+        BadFile for a text that is empty or too long; SpoolError for a task that has ended, that is known to have no
+        agent, or that has too many messages.
         """
         from spoold.client import telling
         from spoold.client.ancestors import adopt_task

@@ -84,7 +84,7 @@ def described(store: Store, located: Located, named: Iterable[tuple[EndedName, s
     else:
         attempts = [result for _, result in read_records(store, located, named)]
     content = read_content(store, located)
-    running = _running(store, located)
+    running = running_of(store, located)
     last = attempts[-1] if attempts else None
     ended = last if located.result is not None else None
     name = located.name
@@ -219,7 +219,7 @@ def _told(
     return messages(standing, attempts, attempt, progress)
 
 
-def _running(store: Store, located: Located) -> Running | None:
+def running_of(store: Store, located: Located) -> Running | None:
     """Return what the heartbeat of the task's worker says of it."""
     if located.state is not State.CLAIMED:
         return None

@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from spoold.client.agents import list_served
-from spoold.client.info import kind_of, read_content
-from spoold.protocol.errors import BadFile, SpoolError
+from spoold.client.info import kind_of, read_content, running_of
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
 from spoold.protocol.told import STANDING_MAX, fault_in
+from spoold.rules.answers import messages
 from spoold.store import control
-from spoold.store.locate import Located
+from spoold.store.locate import Located, locate
 from spoold.store.store import Store
 from spoold.system.host import Host
 
@@ -51,6 +52,16 @@ def refuses(store: Store, host: Host, located: Located) -> SpoolError | None:
             "Put what is to be said into a file that its agent reads, or submit a task that comes after it."
         )
     return None
+
+
+def when(store: Store, task_id: str) -> str:
+    """Return when the agent of a task is given a message that was told now. Errors: OSError."""
+    try:
+        located = locate(store, task_id)
+    except NotFound:  # it moves just now
+        return messages.when(None, runs=True)
+    running = running_of(store, located)
+    return messages.when(running.progress if running else None, runs=located.state is State.CLAIMED)
 
 
 def _ended(located: Located, kind: str) -> SpoolError:

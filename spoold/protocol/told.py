@@ -19,6 +19,10 @@ TEXT_MAX, STANDING_MAX = 16 << 10, 50
 BY_MAX = EXCERPT_MAX = 200
 # Where a report of progress and the output of an agent say which messages it has.
 FIELD = "told"
+# Where the output says which it does not have for certain: given in vain, or never.
+UNTOLD, GIVEN = "untold", "given"
+# Where a report of progress says that its last turn is over, so that it is given nothing more.
+JUDGED = "judged"
 _MENDS = "shorten it, or write it into a file that the agent can read, and tell it the name."
 
 
@@ -64,6 +68,14 @@ def told_in(said: Any) -> list[Message]:
     """Return the messages that the output of an agent says it has had."""
     value = said.get(FIELD) if isinstance(said, dict) else None
     return list(_messages(value)) if isinstance(value, list) else []
+
+
+def untold_in(said: Any) -> list[tuple[Message, bool]]:
+    """Return the messages that the output of an agent says it may not have had, each with whether it was given."""
+    value = said.get(UNTOLD) if isinstance(said, dict) else None
+    found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    given = {one.get("name") for one in found if one.get(GIVEN) is True and isinstance(one.get("name"), str)}
+    return [(one, one.name in given) for one in _messages(found)]
 
 
 def names_in(said: Any) -> list[str]:

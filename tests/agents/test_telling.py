@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spoold.agents.telling import Inbox
 from tests.agents.attempts import Desk, Ended
 
@@ -155,10 +157,36 @@ def test_a_new_conversation_is_told_everything_also_what_only_the_record_has(tmp
 
 
 def test_a_turn_that_came_to_nothing_does_not_count_as_told(tmp_path: Path) -> None:
-    made = Told(tmp_path, how="session fail", before=line("1", "Use v2."))
+    made = Told(tmp_path, how="fail", before=line("1", "Use v2."))
     ended = made.run()
     assert (ended.code, "told" in ended.result) == (1, False)
     assert ended.progress["told"] == ["1"], "people see that it was given"
+    assert [(one["name"], one["given"]) for one in ended.result["untold"]] == [("1", True)]
+
+
+@pytest.mark.parametrize("how", ["session fail", "session"])
+def test_in_one_session_no_message_is_given_twice_however_the_attempts_before_ended(tmp_path: Path, how: str) -> None:
+    """An attempt that failed left its session the message, and the next two gave it again."""
+    place = tmp_path / "repo"
+    place.mkdir()
+    made = Told(tmp_path, how=how, before=line("1", "Use v2."))
+    made.desk.cwd = place
+    for number in (1, 2, 3):
+        ended = made.run(success_if={"regex": "never"})
+        assert [one["name"] for one in ended.result["told"]] == ["1"]
+        made.desk.previous = {"attempt": number, "status": "failure", "output": ended.result}
+    assert [(session, prompt.count("Use v2.")) for session, prompt in made.turns] == [("", 1), ("s-1", 0), ("s-1", 0)]
+
+
+def test_what_comes_while_its_work_is_judged_is_named_as_not_given(tmp_path: Path) -> None:
+    made = Told(tmp_path)
+    late = tmp_path / "late"
+    late.write_text(line("1", "Too late."))
+    made.desk.profile = {**made.desk.profile, "accept": [f"cat {late} >> {made.file}"]}
+    ended = made.run()
+    assert (ended.code, len(made.turns), "told" in ended.result) == (0, 1, False)
+    assert [(one["text"], one["given"]) for one in ended.result["untold"]] == [("Too late.", False)]
+    assert ended.progress["judged"] is True
 
 
 def test_an_inbox_without_a_file_is_empty() -> None:

@@ -34,7 +34,7 @@ def test_a_message_is_a_request_with_its_sender_its_time_and_its_words(root: Pat
     task(root)
     done = run("tell", "edit", "Use the v2 API, not v1.")
     assert (done.code, done.out) == (0, "")
-    assert "the agent of edit is given it at its next turn" in done.err
+    assert "the agent of edit is given it with the prompt of its next attempt" in done.err
     (said,) = contents(root, "tell")
     assert (said["tell"], "@" in said["by"], said["at"] > "2020") == ("Use the v2 API, not v1.", True, True)
     told = json.loads(run("tell", "edit", "-", "--json", stdin=b"From a file.\n").out)

@@ -132,7 +132,7 @@ def test_a_task_is_delegated_in_the_background_or_waited_for(agent: Caller) -> N
     assert "nobody-has-it" in json.dumps(why["reasons"])
     assert all(reason["change"] for reason in why["reasons"])
     told = agent.call("tell_task", taskId=nobody["taskId"], text="Use v2.")
-    assert told["message"] == f"the agent of {nobody['taskId']} is given it at its next turn."
+    assert told["message"] == f"the agent of {nobody['taskId']} is given it with the prompt of its next attempt."
     agent.call("cancel_task", taskId=nobody["taskId"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result
-from spoold.rules.answers.messages import messages
+from spoold.rules.answers.messages import messages, when
 from spoold.rules.gates.requested import Requested
 
 
@@ -29,6 +29,19 @@ def test_messages_are_joined_by_their_names_and_the_oldest_comes_first() -> None
         ("2", "b", (3,)),
         ("3", "c", ()),
     ]
+
+
+def test_what_was_given_in_vain_or_never_is_listed_as_the_journal_has_it() -> None:
+    vain = [{"name": "1", "text": "a", "given": True}, {"name": "2", "text": "late", "given": False}]
+    first = Result.model_validate({**result(1, []).model_dump(), "output": {"untold": vain}})
+    found = messages((), [first, result(2, [{"name": "1", "text": "a"}])], None, None)
+    assert [(one.name, one.text, one.attempts) for one in found] == [("1", "a", (1, 2)), ("2", "late", ())]
+
+
+def test_when_a_message_is_given_is_said_as_it_is() -> None:
+    assert when(None, runs=True) == when({"text": "x"}, runs=True) == "when its next turn begins"
+    assert when({"judged": True}, runs=True).endswith("if its work, which is judged now, is not accepted")
+    assert when({"judged": True}, runs=False) == "with the prompt of its next attempt"
 
 
 def test_what_no_attempt_may_say_is_left_out() -> None:

@@ -40,12 +40,16 @@ def tell(
     The agent of a running task is given it when its present turn is over: it then takes one turn more, before its
     work is judged. A task that has not begun is given it with its prompt, and so is each later attempt that begins a
     new session. `spool show` says who told what, and which attempts were given it. A message has at most 16 KiB."""
+    from spoold.client.telling import when
+
     with session(ctx).spool() as spool:
         name = spool.tell(task, _text(spool) if text == "-" else text)
+        with spool.reaching():
+            given = when(spool.store, task)
     if as_json:
         output.print_json({"task": task, "message": name})
     else:
-        output.remark(f"the agent of {output.within(task)} is given it at its next turn")
+        output.remark(f"the agent of {output.within(task)} is given it {given}")
 
 
 def _text(spool: SpoolClient) -> str:

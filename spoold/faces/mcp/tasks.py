@@ -14,6 +14,7 @@ from spoold.client.families import cancel_tree
 from spoold.client.info import kind_of, read_content, result_of
 from spoold.client.listing import describe
 from spoold.client.selecting import Located
+from spoold.client.telling import when
 from spoold.faces.mcp.arguments import NUMBER, Arguments, Id, Reason
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer, Tool
@@ -170,7 +171,8 @@ def tell(session: Session, arguments: TellTask) -> Told:
     """Tell the agent of a task something. Errors: NotFound, BadFile, SpoolError for a task that cannot be told."""
     located = session.reach.find(arguments.taskId)
     name = session.spool.tell(located.id, arguments.text)
-    said = f"the agent of {located.id} is given it at its next turn."
+    with session.spool.reaching():
+        said = f"the agent of {located.id} is given it {when(session.spool.store, located.id)}."
     return Told(taskId=located.id, messageId=name, message=said)
 
 

@@ -17,7 +17,8 @@ from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code, Status
-from spoold.protocol.told import EXCERPT_MAX, FIELD, names_in
+from spoold.protocol.told import EXCERPT_MAX, FIELD, JUDGED, names_in
+from spoold.rules.answers import messages
 from spoold.rules.answers.case import Case, Claim, Explanation, Reason
 from spoold.rules.answers.failed import SPENT, anew, by, failed, frozen
 from spoold.rules.answers.takers import room_now, suitable
@@ -31,6 +32,7 @@ from spoold.rules.scheduling.instead import is_closed
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+_OWN = (FIELD, JUDGED)
 _FROZEN_THERE = "the task is frozen there if its lease is over"
 _LIVING = (State.WAITING, State.RETURNED, State.READY, State.CLAIMED)
 _SHOWN_AS = {State.RETURNED: State.WAITING}
@@ -173,7 +175,7 @@ def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
 def _reported(progress: Any) -> str:
     """A program's report of its progress, as a line for people: the fields of an object in a row."""
     if isinstance(progress, dict):
-        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items() if name != FIELD)
+        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items() if name not in _OWN)
     return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
 
 
@@ -182,7 +184,7 @@ def _told(case: Case) -> Iterator[Reason]:
     if case.state not in _LIVING:
         return
     given = names_in(case.claim.progress) if case.claim is not None else []
-    when = "when its next turn begins" if case.state is State.CLAIMED else "with the prompt of its next attempt"
+    when = messages.when(case.claim.progress if case.claim is not None else None, runs=case.state is State.CLAIMED)
     for one in tells(case.requested):
         if one.unique not in given:
             text = f"{one.by or 'an unknown user'} told its agent at {one.at}: {one.tell[:EXCERPT_MAX]}"
