@@ -82,6 +82,11 @@ class Saved:
 class Workspace(Protocol):
     """One attempt's workspace."""
 
+    @property
+    def disk(self) -> str:
+        """Where workspaces lie on this machine's own disk; '' for none."""
+        ...
+
     def open(self) -> Opened:
         """Make it. Errors: SpoolError, OSError."""
         ...
@@ -170,6 +175,11 @@ class Folder:
         self._home = os.path.join(self._homes, _name(environ))
         self._before: dict[str, tuple[int, int]] | None = {}
         self._there: dict[str, tuple[int, int]] | None = None
+
+    @property
+    def disk(self) -> str:
+        """It lies where the attempt starts."""
+        return ""
 
     def open(self) -> Opened:
         """Return the folder, with a home beside it."""

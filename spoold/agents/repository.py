@@ -33,6 +33,11 @@ class Repository:
         self._workspace = of_attempt(profile, task, fresh=fresh)
         self._tidying: Tidying | None = None
 
+    @property
+    def disk(self) -> str:
+        """The folder of all workspaces of the profile."""
+        return self._workspace.places.top
+
     def open(self) -> Opened:
         """Make it. Errors: SpoolError, OSError."""
         own, directory = self._workspace, self._workspace.open()

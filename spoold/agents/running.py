@@ -36,6 +36,7 @@ from spoold.agents.telling import Inbox
 from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
 from spoold.agents.workspace.leaking import HoldsSecret
 from spoold.agents.workspace.remote import RemoteAway, RemoteRefused, WorkspaceFailed
+from spoold.agents.workspace.room import NoRoom, fault_of, short
 from spoold.protocol.errand import is_word
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.told import JUDGED, Message
@@ -82,6 +83,7 @@ class Attempt:
         self._kept = ""  # the session of the last attempt here, whose files its home has, with the program's name
         self._instead = contract.kind != contract.task.kind  # the task is of another profile
         self._judged = False  # whether its last turn is over
+        self._made = False  # whether there may be work of its agent here, which is brought away from here
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
         self._accepted = False  # its work is, and only what follows may be missing
         self._worked, self._secret = False, False  # whether there may be work; whether it holds what nobody may see
@@ -97,20 +99,27 @@ class Attempt:
             if end.outcome in ending.GOOD:
                 end = self._followed(end)
                 over = end.outcome in ending.GOOD
-        except RemoteAway as away:
-            end = ending.end_of_absence(str(away), self._contract.previous())
-        except (RemoteRefused, HoldsSecret) as refused:
-            self._secret = isinstance(refused, HoldsSecret)
-            end = End("blocked", ending.EXIT["blocked"], (str(refused),))
         except (SpoolError, OSError) as error:
-            code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
-            end = End("failed", NOT_HERE if isinstance(error, NoPlace) else code, (str(error),))
+            end = self._hindered(error)
         finally:
             if not over and self._ended:
                 with suppress(OSError):
                     self._keep({**self._ended, "counted": True})  # the record of this attempt has what it cost
             self._workspace.close(over=over)
         return self._leave(end)
+
+    def _hindered(self, error: SpoolError | OSError) -> End:
+        """Return the end of an attempt that an error ended: of the remote, of the work, or of this machine."""
+        if why := fault_of(error, self._workspace.disk):
+            end = ending.end_of_absence(why, self._contract.previous())
+            return end if self._made else replace(end, more={**end.more, "not_here": "type"})
+        if isinstance(error, RemoteAway):
+            return ending.end_of_absence(str(error), self._contract.previous())
+        if isinstance(error, RemoteRefused | HoldsSecret):
+            self._secret = isinstance(error, HoldsSecret)
+            return End("blocked", ending.EXIT["blocked"], (str(error),))
+        code = error.code if isinstance(error, CannotStart) else ending.EXIT["failed"]
+        return End("failed", NOT_HERE if isinstance(error, NoPlace) else code, (str(error),))
 
     def _stop(self, number: int, frame: object) -> None:
         self._signals.append(number)
@@ -138,6 +147,9 @@ class Attempt:
     def _in_place(self) -> End:
         opened = self._opened()
         self._kept = homes.session_of(opened.home) if opened.returning else ""
+        self._made = opened.returning
+        if not opened.done and self._workspace.disk and (full := short(self._workspace.disk)):
+            raise NoRoom(full)
         try:
             with self._sandbox.enter(opened):
                 scene = Scene(
@@ -410,7 +422,7 @@ class Attempt:
         for path, text in start.files.items():
             homes.put(errand.home, path, text)
         bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
-        before = _came_to(heard)
+        before, self._made = _came_to(heard), True
         turn = take_turn(self._adapter, start, scene, heard, bounds)
         ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
         trouble = ending.trouble_of(heard, turn, ended)

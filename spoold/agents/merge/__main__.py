@@ -47,6 +47,7 @@ from spoold.agents.workspace.addresses import same
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
 from spoold.agents.workspace.remote import RemoteAway
+from spoold.agents.workspace.room import fault_of
 from spoold.protocol import codec
 from spoold.protocol.amount import some
 from spoold.protocol.errors import BadFile, SpoolError
@@ -71,11 +72,15 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     try:
         outcome = merge(wanted, config, environ)
     except RemoteAway as away:
+        if full := fault_of(away, Places(config.dir, environ).top):
+            return _later(full, environ, "type")
         end = end_of_absence(str(away), _previous(environ))
         _write(environ.get("SPOOL_RESULT_FILE"), {"outcome": end.outcome, "reasons": list(end.reasons), **end.more})
         _complain(str(away))
         return AWAY
     except (SpoolError, OSError) as error:
+        if full := fault_of(error, Places(config.dir, environ).top):
+            return _later(full, environ, "type")
         why = f"nothing more has landed in {wanted.into}: {error}"
         _write(environ.get("SPOOL_RESULT_FILE"), {"reasons": [why]})
         _complain(why)
@@ -221,9 +226,13 @@ class _NotHere(Exception):
 
 def _left(repo: str, environ: Mapping[str, str]) -> int:
     """Leave a merge to the workers that merge its repository; returns the exit code."""
-    why = f"this worker does not merge {repo}{_mergers(repo, environ)}"
+    return _later(f"this worker does not merge {repo}{_mergers(repo, environ)}", environ, "task")
+
+
+def _later(why: str, environ: Mapping[str, str], not_here: str) -> int:
+    """Leave a merge for later, to other workers first; returns the exit code."""
     end = end_of_absence(why, _previous(environ))
-    said = {"outcome": end.outcome, "reasons": [why], "not_here": "task", **end.more}
+    said = {"outcome": end.outcome, "reasons": [why], "not_here": not_here, **end.more}
     _write(environ.get("SPOOL_RESULT_FILE"), said)
     _complain(why)
     return AWAY

@@ -4,6 +4,7 @@
     addresses    addresses of repositories: their spelling, which are the same, and which a pattern allows
     git          runs git, such that no repository's own settings run anything
     places       where everything lies: mirrors, and one folder for each attempt with its record
+    room         whether the disk on which it lies is full
     mirror       one mirror of each repository on this host, and its lock
     surviving    what a mirror has lost in a power cut, and how it gets that again
     remote       what git says of a remote: it is away, it refuses, or it is another's fault

@@ -37,8 +37,8 @@ class Outcome:
 
     rests: the next attempt waits for the backoff though this one charges nothing, since at once it might end the same
     way. retry_after_s: the backoff that the attempt itself asked for. elsewhere: this worker cannot run it, another
-    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`). alike: nor can it run any
-    other task of its type or module. quota: it closed a limit, which holds the next attempt.
+    may; its charge then holds only if no other could (see `rules.attempts.elsewhere`). alike: it cannot run
+    any other task of its type or module, either. quota: it closed a limit, which holds the next attempt.
     """
 
     status: Status
