@@ -86,7 +86,7 @@ class Attempt:
         self._made = False  # whether there may be work of its agent here, which is brought away from here
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
         self._accepted = False  # its work is, and only what follows may be missing
-        self._worked, self._secret = False, False  # whether there may be work; whether it holds what nobody may see
+        self._secret = False  # whether its work holds what nobody may see
 
     def run(self) -> int:
         """Run it; returns the exit code."""
@@ -197,7 +197,7 @@ class Attempt:
         if isinstance(prompt, End):
             return prompt
         errand = self._errand(prompt, opened, scene)
-        trouble, self._worked = None, True
+        trouble: Trouble | None = None
         try:
             done = opened.done or self._done_elsewhere(opened)
             if done and not self._inbox.news:
@@ -506,7 +506,7 @@ class Attempt:
     def _unsaved(self) -> dict[str, Any]:
         """Return on which worker and in which folder the only copy of this task's work is; {} for none."""
         left = self._workspace.unsaved()
-        if not left or not (self._worked or left["attempt"] < int(self._contract.number)):
+        if not left or not (self._made or left["attempt"] < int(self._contract.number)):
             return {}
         push = {} if self._secret else {"push": left["push"]}
         return {"worker": self._contract.worker, "folder": left["folder"], **push}
