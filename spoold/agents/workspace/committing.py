@@ -48,8 +48,8 @@ _WORDS = ("save", "the workspace")
 # Whether with the agent's own commits, and whether what git refuses of them is looked for: that takes long, and is
 # not needed as long as git takes all of it.
 _WAYS = ((True, False), (True, True), (False, True))
-# Each way once, and again where something blocked.
-_TRIES = 6
+# Each way once, and again where something blocked, or killed the program: so often the same way.
+_TRIES, _KILLED_TRIES = 9, 3
 
 _Commit = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 _Nothing = Literal[""]
@@ -71,12 +71,15 @@ class Committed(Strict):
 
 def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Committed:
     """Commit what the workspace holds now. Errors: GitFailed, OSError."""
-    removed, why, ways = list[str](), "", list(_WAYS)
+    removed, why, ways, killed = list[str](), "", list(_WAYS), 0
     for _ in range(_TRIES):
         owns, sifts = ways[0]
         try:
             made = _taken(mirror, folder, record, message, owns=owns, sifts=sifts)
         except GitFailed as failed:
+            killed += failed.killed
+            if failed.killed and killed < _KILLED_TRIES:
+                continue
             if len(ways) == 1:
                 raise
             why = said(failed)

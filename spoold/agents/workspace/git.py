@@ -71,6 +71,8 @@ _OVERRULED = {
 }
 # A command that asks nobody outside of this machine, and one that does (s).
 LOCAL_S, REMOTE_S = 600.0, 900.0
+# The exit code of a program around another one that was killed, such as a cage.
+KILLED = 128 + signal.SIGKILL
 
 
 class GitFailed(SpoolError):
@@ -80,6 +82,11 @@ class GitFailed(SpoolError):
         self.words, self.code, self.errors = words, code, errors
         said = end_of(" ".join(errors.split())) or f"exit code {code}"
         super().__init__(f"`git {' '.join(words[:2])}` failed: {said}")
+
+    @property
+    def killed(self) -> bool:
+        """Whether it was killed from outside, as by a machine whose memory is full: that says nothing of the work."""
+        return self.code in (-signal.SIGKILL, KILLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +161,16 @@ class Git:
         return done
 
     def ask(self, *words: str, given: str | int = "", within_s: float = LOCAL_S) -> Done:
-        """Run a command whose exit code is its answer. Errors: GitFailed where it cannot be run or takes too long."""
+        """Run a command whose exit code is its answer. Errors: GitFailed where it cannot be run or takes too long, or
+        is killed: that is no answer."""
         done = self._once(words, given, within_s)
         if done.code == -signal.SIGTERM:
             # The signal for this attempt also ended its command; what is to be saved is saved all the same.
             if isinstance(given, int):
                 os.lseek(given, 0, os.SEEK_SET)
             done = self._once(words, given, within_s)
+        if done.code in (-signal.SIGKILL, KILLED):
+            raise GitFailed(words, done.code, done.errors)
         return done
 
     @contextmanager
@@ -191,6 +201,8 @@ class Git:
                 with process.stdout:
                     yield process.stdout
                 if process.wait():
+                    if late.finished.is_set():
+                        raise GitFailed(words, 124, f"it has not ended within {LOCAL_S:g} s")
                     errors.seek(0)
                     raise GitFailed(words, process.returncode, errors.read().decode("utf-8", "replace"))
             finally:

@@ -152,7 +152,9 @@ def said(failed: GitFailed) -> str:
     lines = [line.strip() for line in _lines(failed.errors)]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
     stopped = "git was stopped: it took too much time or memory"
-    text = end_of(" ".join(told)) or (stopped if failed.code < 0 else f"git ended with {failed.code}")
+    stopped = "git was killed, by a person or since this machine has no more memory" if failed.killed else stopped
+    ended = stopped if failed.killed or failed.code < 0 else f"git ended with {failed.code}"
+    text = end_of(" ".join(told)) or ended
     return text if text.endswith(".") else f"{text}."
 
 

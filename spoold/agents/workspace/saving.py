@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, field
 from spoold.agents.workspace import lfs, staged
 from spoold.agents.workspace.adding import add_all, add_these
 from spoold.agents.workspace.commits import Commits, git_of
-from spoold.agents.workspace.git import Git, GitFailed, commit_of, is_ancestor, quoted, sweep
+from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor, quoted, sweep
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
 from spoold.agents.workspace.sifting import Sifter
@@ -150,7 +150,7 @@ def serve(text: str) -> int:
         made = Saver(request).save(os.path.join(out, "pack"))
     except GitFailed as failed:
         sys.stderr.write(f"{failed}\n")
-        return 1
+        return KILLED if failed.killed else 1
     with open(os.path.join(out, "made.json"), "w", encoding="ascii") as file:
         json.dump(asdict(made), file)
     return 0

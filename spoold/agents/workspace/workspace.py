@@ -156,11 +156,21 @@ class Workspace:
         """Commit everything and push it to a reference of this attempt. message: of the commit.
 
         Errors: WorkspaceFailed where the remote does not take it, or must not have it; the work then stays here.
-        OSError.
+        RemoteAway also where a program of ours was killed: it is tried again, without the agent. OSError.
         """
-        record, repo = self._record, self.config.repo
         if self.config.kind == "none":
             return Saved("", "", "", "")
+        try:
+            return self._saved(message)
+        except (GitFailed, WorkspaceFailed) as failed:
+            cause = failed if isinstance(failed, GitFailed) else failed.__cause__
+            if isinstance(cause, GitFailed) and cause.killed:
+                text = f"the work in {self._folder} is not saved yet: a program that saves it was killed. {failed}"
+                raise RemoteAway(text) from cause
+            raise
+
+    def _saved(self, message: str) -> Saved:
+        record, repo = self._record, self.config.repo
         text = f"{message.strip() or record.task}\n\nSpool-Task: {record.task}\nSpool-Attempt: {record.attempt}\n"
         try:
             made = committing.commit_all(self._mirror, self._folder, record, text)
