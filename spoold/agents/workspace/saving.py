@@ -344,6 +344,8 @@ class Saver:
         try:
             return staged.staged(self._git, one.own) if one.shared else None
         except GitFailed as failed:
+            if failed.killed:
+                raise
             whose = f"{path}: " if path else ""
             self._made.left_out.append(f"{whose}what it had staged: its index cannot be read: {_last(failed)}")
             return None
@@ -404,7 +406,7 @@ class Saver:
             tree = tree if self._sifter is None else self._sifter.tree(tree, whose)
             made = _dated(git, self._said.start)("commit-tree", tree, "-m", what).out.strip()
         except GitFailed as failed:
-            if self._sifter is None:
+            if self._sifter is None or failed.killed:
                 raise
             self._made.left_out.append(f"{what}: {_last(failed)}")
         else:
