@@ -197,9 +197,12 @@ def message_of(result: Result) -> str:
     its work is; '' for a success."""
     if result.error is None:
         return ""
-    message, reason = result.error.message, own_reason(result.output)
-    said = message if not reason or reason in message else f"{message} ({reason})" if message else reason
-    return "; ".join(filter(None, (said, unsaved_of(result.output))))
+    # Where the work is comes before the reason, which is long: many faces cut the end.
+    message = "; ".join(filter(None, (result.error.message, unsaved_of(result.output))))
+    reason = own_reason(result.output)
+    if not reason or reason in message:
+        return message
+    return f"{message} ({reason})" if message else reason
 
 
 def remark_of(result: Result) -> str:

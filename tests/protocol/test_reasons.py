@@ -110,5 +110,5 @@ def test_every_face_says_where_the_only_copy_of_work_is(unsaved: Any, said: str)
     output = {"reasons": ["it cannot be read."], "unsaved": unsaved}
     error = Error(code="CANCELLED", message="cancelled")
     result = Result(task_id="t", attempt=1, worker_id="w-1", status="cancelled", output=output, error=error)
-    assert message_of(result) == f"cancelled (it cannot be read.){said}"
-    assert why_ended(result) == f"CANCELLED: cancelled (it cannot be read.){said}"
+    assert message_of(result) == f"cancelled{said} (it cannot be read.)"
+    assert why_ended(result) == f"CANCELLED: cancelled{said} (it cannot be read.)"

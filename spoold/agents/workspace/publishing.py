@@ -23,6 +23,7 @@ from spoold.agents.workspace.remote import RemoteRefused, WorkspaceFailed, check
 TOP = "refs/spool/"
 # The end of the name of what lies beside the work. No next attempt takes it for work.
 MORE = ".more"
+_LET_WRITE = "Fix: let this machine's user write there without being asked for a password."
 _ATTEMPT = re.compile(r"([1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,3}))?")
 # More lives of one id than anybody has; beyond, something answers "taken" to everything.
 _LIVES = 50
@@ -111,13 +112,13 @@ def check(git: Git, repo: str, commit: str, task: str, attempt: int) -> None:
     else:
         failed = tried(git, "push", "--dry-run", "--quiet", "--no-verify", "--", repo, f"+{commit}:{name}")
     if failed is not None:
-        raise _unwritable(repo, task, name, failed)
+        text = f"{repo} would not take the work of {task} as {name}, so no agent begins: {said(failed)}"
+        raise failure(failed, text, _LET_WRITE, known=True)
 
 
 def _unwritable(repo: str, task: str, name: str, failed: GitFailed) -> WorkspaceFailed:
     text = f"the work of {task} cannot be pushed to {name} of {repo}: {said(failed)}"
-    fix = "Fix: let this machine's user write there without being asked for a password."
-    return failure(failed, text, fix, known=True)
+    return failure(failed, text, _LET_WRITE, known=True)
 
 
 def standing(git: Git, repo: str, names: list[str]) -> dict[str, str]:

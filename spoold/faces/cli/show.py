@@ -161,9 +161,10 @@ def _print(info: TaskInfo) -> None:
 
 def _work(info: TaskInfo) -> str:
     """Return what the work of its agent came to, by the attempt that ended it; '' for any other task."""
-    from spoold.protocol.result import work_of
+    from spoold.protocol.result import unsaved_of, work_of
 
-    return work_of(info.attempts[-1].output) if info.completed_at and info.attempts else ""
+    output = info.attempts[-1].output if info.completed_at and info.attempts else None
+    return unsaved_of(output) or work_of(output)
 
 
 def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:

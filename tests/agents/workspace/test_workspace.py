@@ -198,7 +198,10 @@ def test_a_remote_that_takes_nothing_is_said_and_the_work_stays(remote: Remote, 
         hook = remote.path / "hooks" / "pre-receive"
         hook.write_text("#!/bin/sh\necho read-only mirror >&2\nexit 1\n")
         hook.chmod(0o755)
-        with pytest.raises(WorkspaceFailed, match=r"cannot be pushed to refs/spool/edit/1 of .*read-only mirror"):
+        with pytest.raises(
+            WorkspaceFailed,
+            match=r"would not take the work of edit as refs/spool/edit/1, so no agent begins: .*read-only mirror",
+        ):
             made.save("do it")
     assert (Path(tree) / "b.txt").read_text() == "two\n"
     hook.unlink()
