@@ -149,4 +149,6 @@ class Bench:
 
 
 def _failure(line: str, code: int, said: str) -> str:
-    return f"`{line}` ended with {code}: {' | '.join(said.splitlines()[-_END_LINES:])[-_END:]}"
+    late, _, said = said.partition("; ") if code == shell.TIMED_OUT else ("", "", said)
+    end = " | ".join(said.splitlines()[-_END_LINES:])[-_END:]
+    return f"`{line}` ended with {code}: {'; '.join(filter(None, (late, end)))}"

@@ -280,6 +280,12 @@ def test_setup_runs_before_the_tests_and_a_late_test_is_ended(remote: Remote, tm
     assert land(remote, tmp_path, one, setup=("touch ready",), tests=("test -e ready",)).whole
     code, said = run("echo begun; sleep 60", str(tmp_path), 0.3)
     assert (code, said) == (124, "it has not ended within 0.3 s; begun")
+    late = work(remote, tmp_path, "late", {"c.txt": "c\n"})
+    line = "test ! -e c.txt || { seq 100; sleep 60; }"
+    (refused,) = land(
+        remote, tmp_path, late, tests=(line,), run=lambda words, place, _=None: run(words, place, 2)
+    ).refused
+    assert refused.detail.startswith(f"`{line}` ended with 124: it has not ended within 2 s; 81 | 82")
 
 
 def test_what_a_line_leaves_behind_neither_holds_it_up_nor_lives_on(tmp_path: Path) -> None:
