@@ -282,9 +282,11 @@ def test_setup_runs_before_the_tests_and_a_late_test_is_ended(remote: Remote, tm
     assert (code, said) == (124, "it has not ended within 0.3 s; begun")
     late = work(remote, tmp_path, "late", {"c.txt": "c\n"})
     line = "test ! -e c.txt || { seq 100; sleep 60; }"
-    (refused,) = land(
-        remote, tmp_path, late, tests=(line,), run=lambda words, place, _=None: run(words, place, 2)
-    ).refused
+
+    def soon(words: str, place: str, _: float | None = None) -> tuple[int, str]:
+        return run(words, place, 2)
+
+    (refused,) = land(remote, tmp_path, late, tests=(line,), run=soon).refused
     assert refused.detail.startswith(f"`{line}` ended with 124: it has not ended within 2 s; 81 | 82")
 
 
