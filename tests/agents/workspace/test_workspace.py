@@ -186,7 +186,7 @@ def test_a_base_that_is_not_there_is_said_with_those_that_are(remote: Remote, tm
 def test_a_repository_that_cannot_be_read_is_said(remote: Remote, tmp_path: Path) -> None:
     with (
         workspace(remote, tmp_path / "host", repo=str(tmp_path / "none")) as made,
-        pytest.raises(WorkspaceFailed, match=r"none cannot be read here: .*Fix: check the address"),
+        pytest.raises(WorkspaceFailed, match=r"none cannot be read here: .*else check its address"),
     ):
         made.open()
 
@@ -200,7 +200,7 @@ def test_a_remote_that_takes_nothing_is_said_and_the_work_stays(remote: Remote, 
         hook.chmod(0o755)
         with pytest.raises(
             WorkspaceFailed,
-            match=r"would not take the work of edit as refs/spool/edit/1, so no agent begins: .*read-only mirror",
+            match=r"cannot be pushed to refs/spool/edit/1 of .*read-only mirror",
         ):
             made.save("do it")
     assert (Path(tree) / "b.txt").read_text() == "two\n"
