@@ -320,7 +320,7 @@ def test_a_program_that_is_not_there_is_for_another_worker(tmp_path: Path) -> No
     ("more", "code"),
     [
         ({"sandbox": {"kind": "bwrap", "show": ["/nowhere"]}}, 126),
-        ({"workspace": {"repo": "/nowhere/app.git"}}, 1),
+        ({"workspace": {"repo": "/nowhere/app.git"}}, 75),
     ],
 )
 @pytest.mark.usefixtures("bubblewrap")
