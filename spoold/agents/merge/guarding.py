@@ -68,7 +68,7 @@ class Guards:
         if self._ask(one, paths):
             self._allowed.add((one.commit, paths))
             return None
-        return Refused(one.task, "protected", f"nobody said yes to its change of {some(list(paths), _NAMED)}")
+        return Refused(one.task, "protected", f"it got no yes to its change of {some(list(paths), _NAMED)}")
 
     def _too_much(self, git: Git, fork: str, commit: str) -> tuple[str, str] | None:
         config = self._config

@@ -96,6 +96,8 @@ class Agents:
     def allows(self, one: Candidate, paths: tuple[str, ...]) -> bool:
         """Ask people whether work may change protected paths."""
         named = some(list(paths), _PATHS)
+        if len(paths) > _PATHS:
+            named += f" (`spool logs {self._merge_id}` names all)"
         text = (
             f"{one.task} ({one.commit[:12]}) changes what is protected: {named}. Shall it {LAND}, or {LEAVE} it out?"
         )

@@ -94,7 +94,7 @@ class Lane:
                 apart.append((one,))
                 continue
             if guards is not None and paths:
-                self._say(f"{one.task} changes what is protected: people are asked")
+                self._say(f"{one.task} changes what is protected: people are asked about {', '.join(paths)}")
                 refused = guards.asked(one, paths)
             if refused is None:
                 free.append(one)

@@ -81,7 +81,7 @@ def test_protected_paths_need_a_yes_and_nothing_waits_for_it(remote: Remote, tmp
     outcome = land(remote, tmp_path, bad, good, protect=["tests/**"], ask=silent)
     assert seen == ["g\n"]
     assert [(one.reason, one.detail) for one in outcome.refused] == [
-        ("protected", "nobody said yes to its change of tests/t.py")
+        ("protected", "it got no yes to its change of tests/t.py")
     ]
     people = People(True)
     assert land(remote, tmp_path, bad, protect=["tests/**"], ask=people).whole

@@ -122,6 +122,13 @@ def test_nobody_is_asked_where_that_is_not_wanted_or_not_possible() -> None:
     assert isinstance(Nobody().resolve(CONFLICT), Refused)
 
 
+def test_of_many_protected_paths_a_question_says_where_all_are_named() -> None:
+    """An agent may pad the list with harmless ones: no path is left out of what a person can read."""
+    spool = Spool([], [Said("leave")])
+    helper(spool).allows(WORK, tuple(f"tests/{number:03}.py" for number in range(40)))
+    assert "tests/029.py and 10 more (`spool logs m1` names all)" in spool.asked[0]
+
+
 def test_what_is_protected_needs_a_yes_and_silence_is_none() -> None:
     spool = Spool([], [Said("land"), Said("leave"), Said("land", rejected=True)])
     asked = helper(spool)
