@@ -257,6 +257,7 @@ def test_the_process_beside_an_attempt_knows_the_secrets_of_its_profile(
     made = left_by_a_kill(remote, tmp_path, SECRET)
     monkeypatch.setenv("KEY", SECRET)
     monkeypatch.setenv(REDACT, '{"secrets": ["KEY"]}')
+    monkeypatch.setattr(os, "nice", lambda step: step)  # or all later tests of this process had what others leave
     assert tidying.main(str(remote.path), made.places.top) == 0
     assert remote.refs() == {}
     monkeypatch.delenv(REDACT)
