@@ -83,7 +83,7 @@ class Attempt:
         self._kept = ""  # the session of the last attempt here, whose files its home has, with the program's name
         self._instead = contract.kind != contract.task.kind  # the task is of another profile
         self._judged = False  # whether its last turn is over
-        self._made = False  # whether there may be work of its agent here, which is brought away from here
+        self._returning, self._worked = False, False  # whether earlier work may be here; whether this one made some
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
         self._accepted = False  # its work is, and only what follows may be missing
         self._secret = False  # whether its work holds what nobody may see
@@ -112,7 +112,7 @@ class Attempt:
         """Return the end of an attempt that an error ended: of the remote, of the work, or of this machine."""
         if why := fault_of(error, self._workspace.disk):
             end = ending.end_of_absence(why, self._contract.previous())
-            return end if self._made else replace(end, more={**end.more, "not_here": "type"})
+            return end if self._returning or self._worked else replace(end, more={**end.more, "not_here": "type"})
         if isinstance(error, RemoteAway):
             return ending.end_of_absence(str(error), self._contract.previous())
         if isinstance(error, RemoteRefused | HoldsSecret):
@@ -147,7 +147,7 @@ class Attempt:
     def _in_place(self) -> End:
         opened = self._opened()
         self._kept = homes.session_of(opened.home) if opened.returning else ""
-        self._made = opened.returning
+        self._returning = opened.returning
         if not opened.done and self._workspace.disk and (full := short(self._workspace.disk)):
             raise NoRoom(full)
         try:
@@ -197,7 +197,7 @@ class Attempt:
         if isinstance(prompt, End):
             return prompt
         errand = self._errand(prompt, opened, scene)
-        trouble: Trouble | None = None
+        trouble, self._worked = None, True
         try:
             done = opened.done or self._done_elsewhere(opened)
             if done and not self._inbox.news:
@@ -422,7 +422,7 @@ class Attempt:
         for path, text in start.files.items():
             homes.put(errand.home, path, text)
         bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
-        before, self._made = _came_to(heard), True
+        before = _came_to(heard)
         turn = take_turn(self._adapter, start, scene, heard, bounds)
         ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
         trouble = ending.trouble_of(heard, turn, ended)
@@ -506,7 +506,7 @@ class Attempt:
     def _unsaved(self) -> dict[str, Any]:
         """Return on which worker and in which folder the only copy of this task's work is; {} for none."""
         left = self._workspace.unsaved()
-        if not left or not (self._made or left["attempt"] < int(self._contract.number)):
+        if not left or not (self._worked or left["attempt"] < int(self._contract.number)):
             return {}
         push = {} if self._secret else {"push": left["push"]}
         return {"worker": self._contract.worker, "folder": left["folder"], **push}
