@@ -8,8 +8,6 @@ Law: no part of an agent's words becomes a part of a command: they are in variab
 submitted before the attempt says success, under an id that is made of the task's id. So there is one merge, also if a
 worker dies in between, and however often the task is tried again. It waits for the task, and merges what its result
 says.
-
-Touches: processes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Law: whatever happens, what the agent made is saved before the attempt ends, the result says how it ended, and none of
 its processes is left. A task asks; the profile decides.
 
-Touches: processes, the clock, the terminal.
+Touches: files, processes, the clock, the terminal.
 """
 
 from __future__ import annotations

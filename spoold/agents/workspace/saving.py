@@ -278,7 +278,7 @@ class Saver:
             if path in links:
                 self._link(git, path, self._within[above + path])
             else:
-                self._add_below(git, path, large)
+                self._add_below(git, path, large, above)
         tree = git("write-tree").out.strip()
         return tree if self._sifter is None else self._sifter.tree(tree, above)
 
@@ -306,8 +306,11 @@ class Saver:
         if head and commit_of(self._git, [head]):
             git("update-index", "-z", "--index-info", given=f"160000 {head}\t{path}\0")
 
-    def _add_below(self, git: Git, path: str, but: Collection[str]) -> None:
-        """Add the files of a repository within as files, but for these. Errors: GitFailed."""
+    def _add_below(self, git: Git, path: str, but: Collection[str], above: str) -> None:
+        """Add the files of a repository within as files, but for these. above: what it is below in the workspace.
+
+        Errors: GitFailed.
+        """
         index = os.path.join(git.directory, "index-within")
         with suppress(FileNotFoundError):
             os.unlink(index)
@@ -317,7 +320,7 @@ class Saver:
         names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
         known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
         names -= set(known.names)
-        names |= {f"{path}/{name}" for name in self._tracked(path) if staged.is_file(there.tree, name)}
+        names |= {f"{path}/{name}" for name in self._tracked(above + path) if staged.is_file(there.tree, name)}
         names -= set(but)
         self._made.left_out += add_these(git, names)
 
