@@ -165,9 +165,12 @@ def test_a_full_proxy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         assert near.recv(1000).split()[1] == b"503"
         first.close()
         until = time.monotonic() + 10
-        while (status := ask(proxy.path, b"GET / HTTP/1.1\r\n\r\n").split()[1]) != b"405":
+        status = b"503"
+        while status != b"405":
             assert status == b"503"
             assert time.monotonic() < until
+            with suppress(BrokenPipeError):  # turned away before it asked
+                status = ask(proxy.path, b"GET / HTTP/1.1\r\n\r\n").split()[1]
 
 
 # What gets round a comparison of names: a string of C ends at NUL, `inet_aton` at a space, IDNA folds, a zone has %.
