@@ -10,7 +10,7 @@
 Law: what a profile does not allow, a task does not get: no repository, no model and no command of its own. Every
 mistake is told when the worker starts, with file, key and fix.
 
-Touches: files, the environment.
+Touches: files, threads, the environment.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import logging
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -46,6 +47,8 @@ VALUE_MAX = 64 << 10
 # What a type's settings may say, too, and an agent is given where it takes it.
 VALUES = ("model", "max_tokens", "temperature")
 log = logging.getLogger("spoold")
+# For how long (s) a start waits to know whether the repositories of its file are there.
+FORESEE_S = 2.0
 
 
 class Profile(Strict):
@@ -170,11 +173,9 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
         handlers[word] = _handler(word, read[word], table.get("redact"), environ)
     for why in _unlike(read, handlers.keys()):
         log.warning("%s: %s", file, why)
-    for name, profile in read.items():
-        for one in foreseeing.of_workspace(name, profile.workspace):
-            log.warning("%s: %s", file, one.words)
-    if merging.TABLE in table:
-        handlers[merging.TABLE] = _merger(table, handlers, file, environ)
+    merger = _merger(table, handlers, file, environ) if merging.TABLE in table else {}
+    handlers |= {merging.TABLE: merger} if merger else {}
+    _foresee(file, read, merger.get("about", {}))
     kept = {name: value for name, value in table.items() if name not in (TABLE, merging.TABLE)}
     return {**kept, "handlers": handlers}
 
@@ -188,10 +189,21 @@ def _merger(
         raise BadFile(file, merging.TABLE, problem, "say all of it in [merge], and remove the handler.")
     values = _value(table[merging.TABLE], merging.TABLE, file, environ)
     secrets = values.get("secrets", ()) if isinstance(values, dict) else ()
-    made = merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
-    for one in foreseeing.of_repositories(merging.repos_of(made["about"])):
-        log.warning("%s: %s", file, one.words)
-    return made
+    return merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
+
+
+def _foresee(file: str, read: Mapping[str, Profile], merger: Mapping[str, str]) -> None:
+    """Log which repositories are not there. merger: what is told of [merge]. Where a share does not answer, this goes
+    on after FORESEE_S, and what is found is logged later: the worker's first beat must not wait for it."""
+
+    def look() -> None:
+        found = [one for name, profile in read.items() for one in foreseeing.of_workspace(name, profile.workspace)]
+        for one in (*found, *foreseeing.of_repositories(merging.repos_of(merger))):
+            log.warning("%s: %s", file, one.words)
+
+    thread = threading.Thread(target=look, name="foresee", daemon=True)
+    thread.start()
+    thread.join(FORESEE_S)
 
 
 def _unlike(read: Mapping[str, Profile], handlers: Collection[str]) -> Iterator[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spoold.agents import confined
+from spoold.agents import confined, foreseeing, profiles
 from spoold.agents.foreseeing import of_branches, of_merges, of_repositories, of_workspace
 from spoold.agents.profiles import VARIABLE, expand, read_back
 from spoold.agents.sandbox.probing import probe
@@ -167,3 +169,33 @@ def test_what_is_sure_makes_a_verdict_and_hides_no_worse_one() -> None:
     assert Tried("c", "x", "", "", "ok").warned(sure).verdict == "warned"
     assert Tried("c", "x", "", "", "ok").warned(unsure).verdict == "ok"
     assert Tried("c", "x", "", "", "not installed").warned(sure).verdict == "not installed"
+
+
+def test_a_share_that_does_not_answer_holds_no_worker_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look at a path of it may take as long as it is away; what is found then is logged then."""
+    answers, ended = threading.Event(), threading.Event()
+
+    def look(said: str) -> str:
+        assert answers.wait(60)
+        return said
+
+    class Noted(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "/share/app.git is not there" in record.getMessage():
+                ended.set()
+
+    monkeypatch.setattr(profiles, "FORESEE_S", 0.05)
+    monkeypatch.setattr(foreseeing, "repository", look)
+    noted = Noted()
+    profiles.log.addHandler(noted)
+    try:
+        made = expand({"agents": {"coder": {**GENERIC, "workspace": {"repo": "/share/app.git"}}}}, "w.toml")
+        assert "coder" in made["handlers"]
+        assert not ended.is_set()
+        answers.set()
+        assert ended.wait(60)
+    finally:
+        answers.set()
+        profiles.log.removeHandler(noted)
