@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.agents.sandbox.guarded import git_directory, takes
-from spoold.agents.workspace.addresses import repository, same
+from spoold.agents.workspace.addresses import is_among, repository
 from spoold.agents.workspace.git import Git, GitFailed
 from spoold.agents.workspace.remote import bare_or_updated
-from spoold.protocol.errors import WrongValue
 
 _LOOK_S, _BRANCHES = 20.0, 3
 _BRANCH = "branch refs/heads/"
@@ -81,15 +80,7 @@ def of_merges(
 
 
 def _has(repos: Sequence[str], repo: str) -> bool:
-    return any(not repo or _is_same(one, repo) for one in repos)
-
-
-def _is_same(one: str, repo: str) -> bool:
-    """Whether two addresses name one repository; not one of a heartbeat that is no address."""
-    try:
-        return same(one, repo)
-    except WrongValue:
-        return False
+    return is_among(repo, repos) if repo else bool(repos)
 
 
 def _unusable(field: str, said: str) -> Iterator[Foreseen]:

@@ -43,7 +43,7 @@ from spoold.agents.places import NoPlace
 from spoold.agents.sandbox.probing import probe
 from spoold.agents.scanning import scanning
 from spoold.agents.workspace import publishing
-from spoold.agents.workspace.addresses import same
+from spoold.agents.workspace.addresses import is_among, same
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
 from spoold.agents.workspace.remote import RemoteAway
@@ -252,7 +252,7 @@ def _mergers(repo: str, environ: Mapping[str, str]) -> str:
         found = {node: repos_of(about) for node, about in list_about(store, SystemHost(), store.clock, TABLE).items()}
     except (SpoolError, OSError):
         return ""
-    able = [node for node, repos in found.items() if any(same(one, repo) for one in repos)]
+    able = [node for node, repos in found.items() if is_among(repo, repos)]
     if able:
         return f", and {some(able)} {'does' if len(able) == 1 else 'do'}"
     if any(not repos for repos in found.values()):  # handlers that were written by hand do not say

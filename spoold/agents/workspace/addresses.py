@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from urllib.parse import unquote
@@ -56,6 +58,16 @@ def repository(text: str) -> str:
 def same(one: str, other: str) -> bool:
     """Whether two addresses name the same repository. Errors: WrongValue."""
     return _identity(_address(one)) == _identity(_address(other))
+
+
+def is_among(repo: str, addresses: Iterable[str]) -> bool:
+    """Whether one of these addresses, which others may have written, names this repository: what is no address names
+    none."""
+    for one in addresses:
+        with suppress(WrongValue):
+            if same(one, repo):
+                return True
+    return False
 
 
 def pattern(text: str) -> str:

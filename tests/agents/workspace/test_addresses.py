@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from spoold.agents.workspace.addresses import fits, is_own, pattern, repository, same
+from spoold.agents.workspace.addresses import fits, is_among, is_own, pattern, repository, same
 from spoold.protocol.errors import WrongValue
 
 
@@ -261,3 +261,9 @@ def test_every_spelling_of_an_allowed_url_fits(seed: int) -> None:
         assert fits(said, "https://git.example.org/team/app"), said
         assert is_own(said, "https://git.example.org/team/app.git"), said
         assert same(said, "https://git.example.org/team/app"), said
+
+
+@pytest.mark.parametrize("odd", ["https://[bad/x", "", "\0", "a b"])
+def test_what_others_wrote_and_is_no_address_names_no_repository(odd: str) -> None:
+    assert not is_among("/srv/git/app.git", [odd])
+    assert is_among("/srv/git/app.git", [odd, "/srv//git/app.git"])
