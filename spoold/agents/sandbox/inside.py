@@ -55,8 +55,8 @@ def main(args: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def identity_of(path: str) -> str:
-    """Return which file a path leads to, as DEVICE:INODE; '' for none."""
+def identity_of(path: str | int) -> str:
+    """Return which file a path leads to, or is open as this number, as DEVICE:INODE; '' for none."""
     try:
         seen = os.stat(path)
     except OSError:

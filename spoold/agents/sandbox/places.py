@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from spoold.agents.sandbox.inside import identity_of
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 
 _KEYS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".config/gcloud", ".config/gh")
@@ -73,8 +74,7 @@ def _place(at: str, *, writable: bool = False) -> Place:
     # Path and identity are of one look: a path may lead elsewhere a moment later.
     opened = os.open(at, os.O_PATH | os.O_CLOEXEC)
     try:
-        seen = os.fstat(opened)
-        return Place(at, os.readlink(f"/proc/self/fd/{opened}"), writable, f"{seen.st_dev}:{seen.st_ino}")
+        return Place(at, os.readlink(f"/proc/self/fd/{opened}"), writable, identity_of(opened))
     finally:
         os.close(opened)
 

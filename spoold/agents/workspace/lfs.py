@@ -83,14 +83,19 @@ def push(git: Git, repo: str, base: str, objects: Sequence[str]) -> None:
 
 def pointers(git: Git, blobs: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Return name and size (bytes) of the content of each pointer among these objects. Errors: GitFailed."""
-    asked = "".join(f"{one}\n" for one in blobs)
-    rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=asked).lines
-    small = [row.split() for row in rows if " blob " in row]
-    names = [one for one, _, size in small if int(size) <= POINTER_MAX]
+    names = [one for one, size in sizes(git, blobs).items() if size <= POINTER_MAX]
     held = git("cat-file", "--batch", given="".join(f"{one}\n" for one in names)).out
     contents = _contents(held.encode("utf-8", "surrogateescape"))
     found = ((one, _POINTER.match(content)) for one, content in zip(names, contents, strict=True))
     return {one: (match[1].decode(), int(match[2])) for one, match in found if match}
+
+
+def sizes(git: Git, blobs: Iterable[str]) -> dict[str, int]:
+    """Return the sizes (bytes) of those of these objects that are there and are contents. Errors: GitFailed."""
+    if not (asked := "".join(f"{one}\n" for one in dict.fromkeys(blobs))):
+        return {}
+    rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=asked).lines
+    return {one: int(size) for one, _, size in (row.split() for row in rows if " blob " in row)}
 
 
 def added(git: Git, base: str, commit: str) -> dict[str, tuple[str, int]]:

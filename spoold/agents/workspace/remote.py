@@ -4,10 +4,10 @@
     refused    a rule of its own forbids this push: no other try will go otherwise
     else       this machine may not, or the address is wrong: another machine may do better
 
-Law: pure. Only words that name a connection, or a server that is not well, count as away: a
-wrong address must not be tried for ever. The line of git that says what became of a reference decides before all
-others, then the code of HTTP. Lines that begin with `remote:` are words of the server, which anyone who writes a hook
-chooses: they never say that it is away. The one exception is a push that was not unpacked: no hook has run then.
+Law: pure. Only words that name a connection, or a server that is not well, count as away: a wrong address must not
+be tried for ever. The line of git that says what became of a reference decides before all others, then the code of
+HTTP. Lines that begin with `remote:` are words of the server, which anyone who writes a hook chooses: they never say
+that it is away. The one exception is a push that was not unpacked: no hook has run then.
 """
 
 from __future__ import annotations
@@ -151,9 +151,12 @@ def said(failed: GitFailed) -> str:
         return f"the hook there {f'says: {words}' if words else 'refuses it and says nothing'} ({hook})."
     lines = [line.strip() for line in _lines(failed.errors)]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!", "ssh:"))] or lines
-    stopped = "git was stopped: it took too much time or memory"
-    stopped = "git was killed, by a person or since this machine has no more memory" if failed.killed else stopped
-    ended = stopped if failed.killed or failed.code < 0 else f"git ended with {failed.code}"
+    if failed.killed:
+        ended = "git was killed, by a person or since this machine has no more memory"
+    else:
+        ended = (
+            "git was stopped: it took too much time or memory" if failed.code < 0 else f"git ended with {failed.code}"
+        )
     text = end_of(" ".join(told)) or ended
     return text if text.endswith(".") else f"{text}."
 

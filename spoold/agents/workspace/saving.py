@@ -379,7 +379,7 @@ class Saver:
         for tip in self._tips[:TOLD_MAX] if found else ():
             there |= {content for _, content in staged.of_tree(git, tip.commit).values()}
         found = [entry for entry in found if entry.content not in there]
-        whose, sizes, room = f"{path}: " if path else "", staged.known(git, [one.content for one in found]), FILES_MAX
+        whose, sizes, room = f"{path}: " if path else "", lfs.sizes(git, [one.content for one in found]), FILES_MAX
         for stage in range(4):
             kept = []
             for entry in found:

@@ -77,7 +77,7 @@ def restored(git: Git, found: Collection[Entry], ours: Collection[str]) -> None:
     """Bring back the hidden entries whose files are not there: such a file is not removed. ours: the paths of our
     index. Errors: GitFailed."""
     hidden = [one for one in found if one.hidden and not one.stage and one.path not in ours]
-    there = known(git, [one.content for one in hidden if one.mode != LINK])
+    there = lfs.sizes(git, [one.content for one in hidden if one.mode != LINK]) if hidden else {}
     rows = [one for one in hidden if (one.mode == LINK or one.content in there) and _is_free(git.tree, one.path)]
     if rows:
         given = "".join(f"{one.mode} {one.content}\t{one.path}\0" for one in rows)
@@ -94,16 +94,6 @@ def untracked(git: Git, found: Collection[Entry], ours: Mapping[str, tuple[str, 
     if gone:
         ignored = git.ask("check-ignore", "--no-index", "-z", "--stdin", given="\0".join(gone)).out
         git("update-index", "-z", "--force-remove", "--stdin", given=ignored)
-
-
-def known(git: Git, names: Collection[str]) -> dict[str, int]:
-    """Return the sizes (bytes) of those of these contents that are there. Errors: GitFailed."""
-    if not names:
-        return {}
-    asked = "".join(f"{one}\n" for one in dict.fromkeys(names))
-    rows = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=asked).lines
-    found = [row.split() for row in rows if " blob " in row]
-    return {one: int(size) for one, _, size in found}
 
 
 def _entry(row: str) -> Entry:
