@@ -4,8 +4,6 @@
     reading      questions about a spool: status, explain, tasks in pages, events, changes
     connection   an open spool: publishing, posting requests, leaving it clean
     location     which directory is meant when none is said
-    awaited      which batch a drop waits for
-    submitting   how a program submits: one task, or many at once
     inside       a client in a task: its parent, and the slot that it lends while it waits
     ancestors    the same for a program that was started with a filtered environment
     submission   from what a caller wrote to what is dropped: ids, validation, batches
@@ -33,11 +31,9 @@
     agents       what live workers offer: agents, types, commands
     limits       the limits with their figures: what is used, started, closed
     stock        what the gates count, as the leader's snapshot shows it
-    rejections   the drop that was rejected because a task has its id
     endings      how attempts ended, and the last line that they wrote
     estimates    when tasks will have ended
     parents      the state of what a task waits for: tasks and batches
-    origins      the tasks with which a dependency failure began
     status       the picture of the cluster, also without a leader
     counted      the picture without a leader, made by listing
     measuring    what monitoring measures: the last snapshot, heartbeats, the oldest ready tasks, room

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from spoold.client.awaited import awaited, told_of
 from spoold.client.endings import ended, ending
 from spoold.client.hearing import with_silence
 from spoold.client.info import sent_back
 from spoold.client.lent import waiting_above, wanted_back
 from spoold.client.living import Sleep
-from spoold.client.origins import origins
 from spoold.client.parents import parents_seen
 from spoold.client.pauses import told
-from spoold.client.rejections import twin
 from spoold.client.status import judged_at, silent, status, sure_lease
 from spoold.client.stock import facts_seen
 from spoold.client.task_file import fault_in, read_task
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import UNIQUE, is_our_batch
+from spoold.protocol.door import BatchName
+from spoold.protocol.drop import UNIQUE, id_in, is_our_batch, is_unique
 from spoold.protocol.errand import MERGE
 from spoold.protocol.errors import BadFile, NotFound, legible
 from spoold.protocol.event import Event
@@ -44,6 +42,8 @@ from spoold.rules.answers.reasons import explain as judge_case
 from spoold.rules.cluster.drain import is_drained
 from spoold.rules.cluster.nodes import ASLEEP, bounded
 from spoold.rules.entry import admission, batch
+from spoold.rules.entry.admission import Admit
+from spoold.rules.entry.batch import Accepted
 from spoold.rules.gates.facts import Known
 from spoold.rules.gates.locks import NAME
 from spoold.rules.gates.registry import conditions_of, parents_of
@@ -51,16 +51,17 @@ from spoold.rules.locks.seen import book_seen
 from spoold.rules.scheduling.instead import lanes_instead, lists_of
 from spoold.rules.scheduling.matching import unfit
 from spoold.store import beats, control, drop_search
+from spoold.store.door_files import list_standing
 from spoold.store.faults import told_of as fault_of
 from spoold.store.lane_moves import list_tasks
-from spoold.store.locate import Located, locate
+from spoold.store.locate import Located, locate, locate_many
 from spoold.store.obstacles import obstacle
 from spoold.store.records import read_record
-from spoold.store.refusals import refused_of
+from spoold.store.refusals import WAITED_FOR, refused_of
 from spoold.store.regular import Unreadable, readable
 from spoold.store.store import Store
 from spoold.system.clock import Clock
-from spoold.system.filesystem import NotRegularError
+from spoold.system.filesystem import FileSystem, NotRegularError
 from spoold.system.host import Host
 
 CLAIMS_READ, TRIES = 64, 3
@@ -314,3 +315,92 @@ def _repo_of(task: Task) -> str:
     """Return the repository that the input of a merge names; '' for any other task."""
     said = task.input.get("repo") if task.kind == MERGE and isinstance(task.input, dict) else None
     return legible(said)[:300] if isinstance(said, str) else ""
+
+
+# The batch in a leader's door that a drop waits for, as far as a client can see it.
+
+
+def awaited(fs: FileSystem, drop: str, verdict: object, warnings: Iterable[str]) -> str:
+    """Return a sentence on the batch that a sound drop waits for; '' where there is none. Errors: OSError.
+
+    warnings: those of the leader; they name the batch that it cannot read.
+    """
+    if not _names_ids(drop, verdict):
+        return ""
+    unread = next((said for said in warnings if WAITED_FOR in said), "")
+    if unread:
+        return unread
+    for found in list_standing(fs, set()):
+        with contextlib.suppress(FileNotFoundError):
+            if isinstance(found.name, BatchName) and fs.stat(found.path).kind == "file":
+                return f"{found.path} may have an id that it names, and is not all tasks yet"
+    return ""
+
+
+def told_of(path: str, warnings: Iterable[str]) -> str:
+    """Return the leader's warning about a path in its door; '' where it has none."""
+    return next((said for said in warnings if path in said), "")
+
+
+def _names_ids(drop: str, verdict: object) -> bool:
+    """Whether the drop names an id that another one may have."""
+    if isinstance(verdict, Accepted):
+        return bool(verdict.named)
+    task_id = verdict.task.id if isinstance(verdict, Admit) else None
+    return task_id is not None and not is_unique(drop, task_id)
+
+
+# The tasks with which a dependency failure began: the task to fix first is seldom the nearest.
+
+
+TASKS_READ = 64
+
+
+def origins(store: Store, located: Located) -> dict[str, str]:
+    """Return the failed tasks that made this one fail and failed by themselves: id → code, '' where it is lost.
+
+    Reads at most TASKS_READ tasks, the nearest first. Errors: OSError from listing.
+    """
+    found: dict[str, str] = {}
+    trail, seen = [located], {key(located.id)}
+    for _ in range(TASKS_READ):
+        if not trail:
+            break
+        here = trail.pop(0)
+        code = _code(store, here)
+        behind = _failed_parents(store, here) if code == Code.DEPENDENCY_FAILED else []
+        if not behind and here is not located:
+            found[here.id] = code
+        trail += [parent for parent in behind if key(parent.id) not in seen]
+        seen |= {key(parent.id) for parent in behind}
+    return found
+
+
+def _code(store: Store, located: Located) -> str:
+    with contextlib.suppress(BadFile, NotFound):
+        error = read_result(store, located).error
+        return str(error.code) if error is not None else ""
+    return ""
+
+
+def _failed_parents(store: Store, located: Located) -> list[Located]:
+    with contextlib.suppress(BadFile, FileNotFoundError):
+        needs = codec.load_task(store.fs.read(located.path), located.path).dependencies
+        found = locate_many(store, needs)
+        return [found[need] for need in needs if need in found and found[need].state is State.FAILED]
+    return []
+
+
+# The drop that was rejected because a task has its id.
+
+
+def twin(fs: FileSystem, located: Located) -> BadFile | None:
+    """Return why the last drop with this task's id was rejected; None where none was. Errors: OSError."""
+    if located.state in (State.PENDING, State.REJECTED):
+        return None
+    wanted = key(located.id)
+    for name in sorted(fs.list(layout.REJECTED), reverse=True):  # our names sort by age
+        found = id_in(name.removesuffix(layout.REASON)) if name.endswith(layout.REASON) else None
+        if found is not None and key(found) == wanted:
+            return drop_search.problem_in(drop_search.read_reason(fs, layout.join(layout.REJECTED, name)))
+    return None

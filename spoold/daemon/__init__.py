@@ -3,7 +3,6 @@
     naming      node ids, unique per start
     pulse       whether the loop makes progress or is stuck inside the share
     loop        step, wait, step: for a master or a worker, on its own thread
-    pauses      log lines on times in which the node was stopped, starved or suspended
     freezing    log lines and status on frozen tasks
     processes   `spool master` and `spool worker`
     signals     the signals that ask a process to leave
@@ -15,7 +14,6 @@
     working     a worker for the loop
     actors      code for both
     embedded    Spool.local(): the same in the background of one program
-    notify      messages to systemd
     units       the systemd units, rendered for a spool
 
 Law: the main thread keeps time and, once it has opened the spool, never touches the share; only the loop's thread

@@ -2,16 +2,10 @@
 
     share      the port: the file-system port, with locks, open handles and exclusive creation
     place      the directories of this run in doctor/, and their removal
-    names      the names that survive
     renames    renames over, into and between directories; claims by several threads
-    access     permission to write; exclusive creation; the answer of fsync
-    locks      whether locks exclude on this machine
-    clocks     the server's clock, the resolution of mtimes, whether change hints come
     pace       the time that each operation takes
     alone      all looks and trials of one machine, in order
     meeting    how machines find each other in doctor/, and keep in step
-    freshness  when a machine sees the changes of another
-    contest    claims, locks and exclusive creation by several machines at once
     together   who takes part; all trials of several machines, in order
     child      the process that touches the share
     examine    the process that waits for it, but within bounds, and returns the report

@@ -8,17 +8,16 @@ into that of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
-from spoold.master.dependents import certain, may_begin
 from spoold.master.desk import Desk
 from spoold.master.duplicates import has_completed
 from spoold.master.place import Place, waiting_place
 from spoold.master.rejecting import reject_twin
-from spoold.master.shares import rivals, with_shares
 from spoold.protocol import layout
 from spoold.protocol.errors import BadName, legible
-from spoold.protocol.lanes import kind_in, own_lane
+from spoold.protocol.lanes import kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code, Error
@@ -27,14 +26,15 @@ from spoold.rules.attempts import ends
 from spoold.rules.attempts.memory import may_be_raised, raised
 from spoold.rules.attempts.policy import retry_policy
 from spoold.rules.entry.admission import Admit
-from spoold.rules.gates import breaker, budget, locks
+from spoold.rules.gates import after_failed, breaker, budget, locks
 from spoold.rules.gates.closing import halted_by
-from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, TypeFacts
+from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent, TypeFacts
 from spoold.rules.gates.registry import gather, judge_type
-from spoold.rules.gates.verdicts import Pass
+from spoold.rules.gates.verdicts import Pass, Refuse
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.instead import Instead, lanes_instead
 from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.scheduling.resources import class_used, shares_of
 from spoold.rules.scheduling.spending import draws_of
 from spoold.rules.scheduling.yielding import Standing, Way
 from spoold.store.absence import names_in
@@ -359,3 +359,95 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
     entry = Entry(admit.name.encode(), admit.lane, NO_CONDITIONS)
     let = isinstance(judge_type(admit.task.kind, facts), Pass)
     return let and desk.backlog.would_let(entry, facts, desk.step.now)
+
+
+# Which tasks may fail, be skipped or begin because others have ended, where a server may forget that in a power
+# cut.
+
+
+Refused = list[tuple[Entry, Refuse]]
+# The ended tasks, by their paths, that together prove what is decided. Of archived ones that was settled long ago.
+Proof = frozenset[str]
+
+
+def certain(desk: Desk, refused: Refused) -> Refused:
+    """Return the refused tasks that may end now; the others are asked about again. Errors: OSError, ShutOut."""
+    if not desk.store.fs.forgets:
+        return refused
+    proofs = {entry.file: list(_proofs(desk, entry, verdict)) for entry, verdict in refused if _for_parents(verdict)}
+    settled = _settled(desk, proofs.values())
+    return [
+        (entry, verdict)
+        for entry, verdict in refused
+        if entry.file not in proofs or any(proof <= settled for proof in proofs[entry.file])
+    ]
+
+
+def may_begin(desk: Desk, entry: Entry) -> bool:
+    """Whether a task that runs after a failure may begin: any other may. Errors: OSError, ShutOut."""
+    named = entry.conditions.needs_failed
+    if not named or not desk.store.fs.forgets:
+        return True
+    proofs = list(_each(desk, named, Parent.FAILED))
+    settled = _settled(desk, [proofs])
+    return any(proof <= settled for proof in proofs)
+
+
+def _settled(desk: Desk, proofs: Iterable[list[Proof]]) -> set[str]:
+    """Return the paths that no power cut takes back, after a durable write if there are new ones to ask about."""
+    settled, new = desk.learned.settled, set[str]().union(*(proof for some in proofs for proof in some))
+    new -= settled
+    if new:
+        desk.store.settle(layout.FAILED, {})
+        there = {layout.join(layout.FAILED, name) for name in desk.view.failed}
+        there |= {layout.join(layout.COMPLETED, name) for name in desk.view.completed}
+        settled &= there  # the others were archived or retried
+        for state in (layout.COMPLETED, layout.FAILED):
+            if any(path.startswith(f"{state}/") for path in new):
+                settled |= new.intersection(layout.join(state, name) for name in desk.store.fs.list(state))
+        if not new <= settled:
+            desk.step.doubt()
+    return settled
+
+
+def _for_parents(verdict: Refuse) -> bool:
+    return verdict.code in (Code.DEPENDENCY_FAILED, Code.SKIPPED)
+
+
+def _proofs(desk: Desk, entry: Entry, verdict: Refuse) -> Iterator[Proof]:
+    """Yield what proves that the task ends so: one of its dependencies, or all ends of its `after_failed`."""
+    if verdict.gate == after_failed.GATE.name:
+        yield Proof().union(*(_proof(desk, parent) for parent in entry.conditions.needs_failed))
+    else:
+        skipped = verdict.code is Code.SKIPPED
+        yield from _each(desk, entry.conditions.needs, Parent.SKIPPED if skipped else Parent.FAILED)
+
+
+def _each(desk: Desk, parents: Iterable[str], state: Parent) -> Iterator[Proof]:
+    """Yield the end of each of these tasks that has ended so."""
+    yield from (_proof(desk, parent) for parent in parents if desk.view.parent(parent) is state)
+
+
+def _proof(desk: Desk, parent: str) -> Proof:
+    place = desk.view.where.get(key(parent))
+    return Proof() if place is None or place.state not in (State.COMPLETED, State.FAILED) else Proof([place.path])
+
+
+# The slots of each class at this moment, as the gate `class` is told them.
+
+
+def rivals(desk: Desk) -> list[str]:
+    """Return the lanes whose tasks may want the same slots as a new task."""
+    return desk.backlog.lanes() if desk.store.settings.classes else []
+
+
+def with_shares(desk: Desk, facts: dict[str, TypeFacts]) -> dict[str, TypeFacts]:
+    """Return the facts with the slots of each class; a class wants slots if nothing but a slot holds its tasks."""
+    settings = desk.store.settings
+    if not settings.classes or not facts:
+        return facts
+    free = (lane for lane, own in facts.items() if isinstance(judge_type(kind_in(lane), own), Pass))
+    lanes = [parsed for lane in free if desk.backlog.best(lane) and (parsed := parse_lane(lane)) is not None]
+    wants = frozenset(class_used(lane, settings) for lane in lanes)
+    stock = replace(desk.usage.stock, shares=shares_of(settings, desk.usage.slots, wants))
+    return {lane: replace(own, stock=stock) for lane, own in facts.items()}

@@ -7,35 +7,45 @@ appear may still come. On a full share the work goes on, and the snapshot grows 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+from typing import Any
 
-from spoold.master import lock_report, outlook
-from spoold.master.alerts import Alerts, left_behind
+from spoold.master import outlook
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership
 from spoold.master.placing import is_halted
 from spoold.master.reaping import reported
 from spoold.master.rejecting import take_away
-from spoold.protocol import layout
+from spoold.protocol import codec, layout
+from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
+from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import BeatName, SnapshotName, key
+from spoold.protocol.name_parts import key_in
+from spoold.protocol.names import BeatName, SnapshotName, key, parse_task
 from spoold.protocol.request import Verb
+from spoold.protocol.snapshot import Alert, Snapshot, TaskCounts
 from spoold.protocol.snapshot import Leadership as LeadershipPart
-from spoold.protocol.snapshot import Snapshot, TaskCounts
+from spoold.rules.alerts.board import Board, Changes, notice, task_id
+from spoold.rules.alerts.measures import Figures, Space, readings, unsure
 from spoold.rules.attempts.accounts import spent_by
 from spoold.rules.attempts.durations import Estimates
 from spoold.rules.cluster.clocks import warnings as clock_warnings
 from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
 from spoold.rules.cluster.tempo import Tally, Tempo
 from spoold.rules.cluster.twins import Twins
-from spoold.store import beats, clocks, control, snapshots
+from spoold.rules.locks.seen import LONG
+from spoold.rules.scheduling.matching import unfit
+from spoold.rules.scheduling.resources import limits_in
+from spoold.store import absence, beats, clocks, control, snapshots
 from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of
 from spoold.store.obstacles import barrier, named, obstacles
 from spoold.store.predecessors import Standstill
 from spoold.store.presence import provably_gone, runs_here
+from spoold.store.regular import regular
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
 
@@ -314,7 +324,7 @@ class Reporting:
             durations=self._estimates.now(),
             gates={
                 **outlook.gates(desk),
-                **lock_report.gates(desk, self._beats),
+                **gates(desk, self._beats),
                 **desk.fleet.tell(desk.journal, stuck),
             },
             paused=tuple(sorted(desk.paused)),
@@ -366,3 +376,217 @@ def _warnings(desk: Desk, growing: dict[str, BadFile]) -> list[str]:
     if desk.step.now.monotonic - desk.report.undone_at < UNDONE_SHOWN_S:
         warnings.append(UNDONE.format(desk.report.undone))
     return warnings + [f"pending/{drop}: {error.problem} {error.mend}" for drop, error in sorted(growing.items())[:5]]
+
+
+# Who holds locks and who waits for them, for the snapshot: `gates.locks`.
+
+
+SHOWN = 200
+
+
+def gates(desk: Desk, beats: Mapping[str, Heartbeat]) -> dict[str, Any]:
+    """Return the part `gates` of the snapshot: nothing of a gate that concerns no task."""
+    book = desk.backlog.locks.book
+    if not (book.held or len(book.line)):
+        return {}
+    holders = [_holder(desk, key, beats) for key in islice(sorted(book.held), SHOWN)]
+    aside = desk.backlog.locks.aside()
+    firm = desk.backlog.locks.firm()
+    waiting = sum(count for _, _, count in (*aside, *firm))
+    rows = [_waiter(desk, *row) for row in sorted([*aside, *firm], key=lambda row: row[0])[:SHOWN]]
+    return {"locks": {"held": len(book.held), "waiting": waiting, "holders": holders, "waiters": rows}}
+
+
+def _holder(desk: Desk, holder: str, beats: Mapping[str, Heartbeat]) -> dict[str, Any]:
+    book, place = desk.backlog.locks.book, desk.view.where.get(holder)
+    reserved = book.reserved.get(holder)
+    demand = book.held[holder] if reserved is None else reserved.demand
+    row: dict[str, Any] = {"key": holder, "known": demand is not None}
+    if demand is not None:
+        row |= {"write": demand.write, "read": demand.read}
+    if holder.startswith("+"):
+        row["reservation"] = holder[1:]
+    if reserved is not None:
+        against = None if reserved.granted else book.against(holder)
+        row |= {"granted": reserved.granted, "until": reserved.until, "by": reserved.by, "since": reserved.at}
+        row |= {"reason": reserved.reason, "task": reserved.task, "behind": against.key if against else ""}
+        return row
+    name = parse_task(place.name) if place is not None else None
+    if place is not None and name is not None:
+        row |= {"task": name.id, "attempt": name.attempt, "state": place.state.value}
+        if place.state is State.CLAIMED:
+            worker = place.directory.partition("/")[2]
+            runs = beats[worker].running if worker in beats else ()
+            since = next((run.since for run in runs if (key(run.id), run.attempt) == (holder, name.attempt)), "")
+            row |= {"worker": worker, "since": since}
+        if holder in book.parents:
+            row["waits"] = LONG if holder in book.idle else "now"
+    return row
+
+
+def _waiter(desk: Desk, file: str, keeper: str, count: int) -> dict[str, Any]:
+    waiter = desk.backlog.locks.book.line.get(key_in(file))
+    name = parse_task(file)
+    assert name is not None
+    row: dict[str, Any] = {"task": name.id, "file": file, "behind": keeper, "tasks": count}
+    if waiter is not None:
+        row |= {"write": waiter.demand.write, "read": waiter.demand.read, "lane": waiter.lane}
+        row["position"] = desk.backlog.locks.book.line.position(waiter.turn) + 1
+    return row
+
+
+# The leader's alerts: judged when it makes a snapshot, published in it, then told.
+
+
+# A task that could not be dropped is tried again after this long (s).
+AGAIN_S = 10.0
+
+
+def left_behind(desk: Desk) -> Snapshot | None:
+    """Return the newest snapshot of the leaders before; an older one only where a newer one is damaged or gone.
+
+    Errors: OSError, also where the newest cannot be read just now: what stands in it would rise again.
+    """
+    for name in snapshots.list_snapshots(desk.store.fs):
+        path = layout.join(layout.STATUS, name.encode())
+        try:
+            with desk.faults.reading("snapshot", path):
+                with desk.reading(path), regular(path):
+                    data = absence.read(desk.store.fs, path)
+                if data is not None:
+                    return snapshots.load(data, path)
+        except BadFile:
+            continue
+        except OSError as error:
+            desk.tell(path, error)
+    return None
+
+
+class Alerts:
+    """The alerts of one leader in one epoch. Times are monotonic, in seconds."""
+
+    def __init__(self) -> None:
+        self._board = Board()
+        self._news = Changes()
+        self._again_at = 0.0
+        self._running: frozenset[tuple[str, int]] = frozenset()
+        self._ended, self._started = -1, False
+        self._still_since: float | None = None
+
+    def begin(self, alerts: tuple[Alert, ...]) -> None:
+        """Go on where the leader before left off."""
+        self._board.begin(alerts)
+
+    def judge(
+        self, desk: Desk, picture: Snapshot, beats: Mapping[str, Heartbeat], dead: Collection[str]
+    ) -> tuple[Alert, ...]:
+        """Return the alerts that stand. picture: all else of the snapshot; beats: the last ones that were read."""
+        now, by = desk.step.now.monotonic, desk.store.settings.alerts
+        desk.health.outcomes.watch(now)
+        figures = self._figures(desk, picture, beats, dead)
+        found = readings(figures, by)
+        changes = self._board.look(found, now, picture.generated_at, unsure=unsure(figures), dead_s=by.dead_s)
+        self._news.raised += changes.raised
+        self._news.cleared += changes.cleared
+        return self._board.standing
+
+    def tell(self, desk: Desk) -> None:
+        """Note in the journal what has changed, and drop the tasks that tell of alerts. Errors: ShutOut."""
+        for alert in self._news.raised:
+            desk.journal.note("ALERT_RAISED", **alert.model_dump(exclude={"task"}))
+        for alert in self._news.cleared:
+            desk.journal.note("ALERT_CLEARED", name=alert.name, subject=alert.subject, since=alert.since)
+        self._news = Changes()
+        kind, now = desk.store.settings.alerts.kind, desk.step.now.monotonic
+        if kind is None or now < self._again_at:
+            return
+        for alert in self._board.standing:
+            if not alert.task and not self._drop(desk, alert, kind):
+                self._again_at = now + AGAIN_S
+                return
+
+    def _drop(self, desk: Desk, alert: Alert, kind: str) -> bool:
+        """Drop the task that tells of an alert, unless it is there; False if that has to wait. Errors: ShutOut."""
+        task, store = task_id(alert), desk.store
+        if not desk.view.known(task):
+            path = layout.join(layout.PENDING, task_drop(desk.next_micros(), task, unique=False))
+            try:
+                staged = store.publish(path, codec.dump(notice(alert, kind)), durable=store.durable)
+                if store.durable:
+                    store.settle(layout.PENDING, {staged: path})
+            except OSError as error:
+                why = error.strerror or error
+                log.warning("the task %s, which tells of an alert, cannot be dropped now: %s", task, why)
+                return False
+            desk.polling.hasten("pending")
+            desk.step.change()
+        self._board.told(alert, task)
+        return True
+
+    def _figures(
+        self, desk: Desk, picture: Snapshot, beats: Mapping[str, Heartbeat], dead: Collection[str]
+    ) -> Figures:
+        now, store = desk.step.now.monotonic, desk.store
+        workers = {
+            node: beat
+            for node in sorted(desk.view.beats)
+            if (beat := beats.get(node)) is None or (beat.role == "worker" and beat.status != ASLEEP)
+        }
+        alive = {node: beat for node, beat in workers.items() if node not in dead}
+        usage = desk.health.space(store, now)
+        host = next((beat.host for node, beat in beats.items() if node == store.writer), None)
+        others = sum(beat is not None and beat.host != host for beat in alive.values())
+        # A request may name what is not there: nobody needs to be told of that.
+        limits, shut = store.settings.limits, picture.gates.get("quota", {})
+        known = desk.view.beats.keys() | desk.view.claimed.keys()
+        return Figures(
+            failures=desk.health.outcomes.now(now),
+            workers=alive,
+            dead={node: beats.get(node) for node in sorted(known & set(dead))},
+            silent=desk.watch.dead(),
+            dead_after_s=store.settings.heartbeat.dead_after_s,
+            queue=picture.tasks.waiting + picture.tasks.ready,
+            ready=picture.tasks.ready,
+            still_s=self._still_s(desk, picture, [beat for beat in alive.values() if beat is not None]),
+            gates={**picture.gates, "quota": {name: said for name, said in shut.items() if name in limits}},
+            counting=desk.breakers.reading,
+            followers=others + len(picture.master.standbys),
+            space=Space(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics),
+        )
+
+    def _still_s(self, desk: Desk, picture: Snapshot, workers: list[Heartbeat]) -> float | None:
+        """Return for how long nothing has started though a task is ready and a worker for it has nothing to do."""
+        now, counts = desk.step.now.monotonic, picture.tasks
+        running = frozenset(
+            (name.id, name.attempt) for names in desk.view.claimed.values() for name in names.values()
+        )
+        ended = counts.completed + counts.failed + counts.skipped
+        moved = self._ended < 0 or not running <= self._running or ended > self._ended
+        self._started = self._started or (moved and self._ended >= 0)
+        self._running, self._ended = running, ended
+        if not _may_start(desk, workers):
+            self._still_since = None
+            return 0.0
+        if moved or self._still_since is None:
+            self._still_since = now
+        still_s = now - self._still_since
+        # What a predecessor saw start is unknown: only what this leader sees, or a long time, says more.
+        return still_s if self._started or still_s >= desk.store.settings.alerts.stuck_s else None
+
+
+def _may_start(desk: Desk, workers: list[Heartbeat]) -> bool:
+    """Whether a worker that has nothing to do can run a task that is ready; of the first few lanes, as `outlook`.
+
+    A task with a limit of each worker does not count: its worker may wait for that, and only the worker knows.
+    """
+    limits = desk.store.settings.limits
+    idle = [
+        worker.capabilities
+        for worker in outlook.awake(workers)
+        if worker.capabilities and worker.slots and not desk.view.claimed.get(worker.node)
+    ]
+    ready = sorted(name for name, tasks in desk.view.ready.items() if tasks)[: outlook.LANES_JUDGED] if idle else []
+    own = {name for name, limit in limits.items() if limit.per == "worker"}
+    free = [name for name in ready if own.isdisjoint(limits_in(name, desk.store.settings) or ())]
+    lanes = [lane for name in free if (lane := parse_lane(name)) is not None]
+    return any(not unfit(lane, can) for lane in lanes for can in idle)

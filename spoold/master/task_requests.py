@@ -8,28 +8,38 @@ directories.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 from spoold.master.desk import Desk
 from spoold.master.place import Place
 from spoold.master.placing import hold_one
-from spoold.master.questions import Questions
-from spoold.master.redoing import Redoing
 from spoold.master.rejecting import take_away
-from spoold.master.telling import LEFT, left_over, refused
-from spoold.protocol.approval import may_answer
+from spoold.master.reviving import revive
+from spoold.protocol import layout
+from spoold.protocol.amount import length
+from spoold.protocol.approval import REJECT, may_answer
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, parse_moving
+from spoold.protocol.name_parts import rank_in
+from spoold.protocol.names import TaskName, key, parse_ended, parse_moving
+from spoold.protocol.order import base36
 from spoold.protocol.request import OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
+from spoold.protocol.told import STANDING_MAX, fault_in, told_in
 from spoold.rules.attempts import cancelling
 from spoold.rules.gates import redo
-from spoold.rules.gates.approval import asked_of
-from spoold.rules.gates.requested import Requested, approvals, hold_of
+from spoold.rules.gates.approval import asked_of, expired
+from spoold.rules.gates.requested import Requested, answer_of, approvals, decision, hold_of, question, tells
+from spoold.rules.scheduling.entry import Entry
 from spoold.store import control, owners
+from spoold.store.records import read_record
 from spoold.store.regular import readable_again
-from spoold.system.errnos import concerns_one_file
+from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 # A request that could not be read is read again after this long (s).
 READ_AGAIN_S = 10.0
@@ -316,3 +326,295 @@ class TaskRequests:
         if standing or task_key in desk.backlog.parked.requested:
             desk.backlog.request(task_key, standing, desk.step.now)
         desk.step.change()
+
+
+# The leader's questions: a task whose approval is all that it waits for is put before people, and its time may end.
+
+
+ASKED_MAX = 256
+# So many tasks that came to the gate are taken in, and so many questions that are late asked, in one step.
+HEARD = 256
+NOBODY = "nobody"
+
+
+class Questions:
+    """unasked: tasks whose question does not stand yet, by name in waiting/ and key, the most urgent first; until:
+    when (s since 1970) the time of such a question is over, by key; times: the same in order.
+    asked: keys of those that were asked in this step; back: those whose question was taken back in it, as in unasked;
+    ended: questions whose end was noted.
+    """
+
+    def __init__(self) -> None:
+        self._unasked: list[tuple[str, str]] = []
+        self._until: dict[str, float] = {}
+        self._times: list[tuple[float, str]] = []
+        self._asked: set[str] = set()
+        self._back: list[tuple[str, str]] = []
+        self._ended: set[Request] = set()
+        self._numbers = itertools.count()
+
+    def over(self, desk: Desk, place: Place, name: TaskName, asked: Requested, requests: list[Requested]) -> bool:
+        """Whether nobody need answer a question any more."""
+        if asked.attempt is not None:
+            return name.attempt > asked.attempt
+        entry = desk.backlog.get(key(name.id))
+        approval = None if entry is None else asked_of(entry.conditions)
+        if approval is None or place.state is not State.WAITING:
+            return True
+        return question(requests, name.order) != asked or decision(requests, approval, name.order) is not None
+
+    def step(self, desk: Desk, standing: list[Requested]) -> None:
+        """Ask what is not asked yet, and end questions whose time is over. Errors: OSError."""
+        asked = [one for one in standing if one.request.verb is Verb.ASK and one.attempt is None]
+        self._ended &= {one.request for one in asked}
+        self._asked.clear()
+        self._hear(desk)
+        try:
+            for one in desk.some(asked, "asked"):
+                with desk.faults.handling("question", one.request.encode(), one.request.target):
+                    self._expire(desk, one)
+            self._ask_late(desk)
+            self._ask(desk, asked)
+        except OSError as error:
+            if classify(error) is not Meaning.FULL:  # on a full share all other work goes on
+                raise
+
+    def tell(self, desk: Desk, given: Requested, choices: tuple[str, ...]) -> None:
+        """Note an answer that counts, once by each leader."""
+        rejected = given.request.verb is Verb.REJECT
+        event = "ANSWERED" if given.about else "APPROVED"
+        said = {"by": given.by, "at": given.at, "reason": given.reason, "question": given.about}
+        answer = {"rejected": True} if rejected else {"answer": answer_of(given, choices)}
+        known: dict[str, Any] = {name: text for name, text in said.items() if text}
+        desk.journal.note(event, given.request.target, **answer, **known)
+
+    def _hear(self, desk: Desk) -> None:
+        """Take in the tasks that came to the gate. The time to answer begins, whether the question stands or not."""
+        for gave_way in self._back:
+            heapq.heappush(self._unasked, gave_way)
+        self._back.clear()
+        for task_key in desk.backlog.parked.take("approval", HEARD):
+            entry = desk.backlog.get(task_key)
+            approval = None if entry is None else asked_of(entry.conditions)
+            if entry is None or approval is None:
+                continue
+            heapq.heappush(self._unasked, (entry.file, task_key))
+            if approval.expires_s is not None:
+                self._until[task_key] = desk.step.now.wall + approval.expires_s
+                heapq.heappush(self._times, (self._until[task_key], task_key))
+
+    def _ask_late(self, desk: Desk) -> None:
+        """Ask what nobody was asked before its time was over: as with any other question, its end follows."""
+        for number in range(HEARD):
+            if not self._times or self._times[0][0] > desk.step.now.wall:
+                return
+            if number and desk.late:
+                desk.step.leave()
+                return
+            until, task_key = heapq.heappop(self._times)
+            entry = self._waits(desk, task_key)
+            if entry is not None and self._until.get(task_key) == until:
+                with desk.faults.handling("late approval of the task", entry.name.id, entry.name.id):
+                    self._put(desk, entry)
+
+    def _ask(self, desk: Desk, standing: list[Requested]) -> None:
+        """Ask the most urgent ones; where there is no room, one goes in the place of the least urgent."""
+        room, begun = ASKED_MAX - len(standing) - len(self._asked), len(self._asked)
+        while self._unasked:
+            if len(self._asked) > begun and desk.late:
+                desk.step.leave()
+                return
+            file, task_key = self._unasked[0]
+            entry = self._waits(desk, task_key)
+            if entry is None or entry.file != file:
+                heapq.heappop(self._unasked)
+            elif room > 0 or self._withdraw(desk, entry, standing):
+                heapq.heappop(self._unasked)
+                with desk.faults.handling("approval of the task", entry.name.id, entry.name.id):
+                    self._put(desk, entry)
+                room -= 1
+            else:
+                return
+
+    def _waits(self, desk: Desk, task_key: str) -> Entry | None:
+        """The task, if it waits for an answer and its question does not stand."""
+        entry = desk.backlog.get(task_key)
+        if entry is None or not desk.backlog.parked.at("approval", task_key):
+            self._until.pop(task_key, None)
+            return None
+        stands = question(desk.backlog.parked.requested.get(task_key, ()), entry.name.order) is not None
+        return None if stands or task_key in self._asked else entry
+
+    def _withdraw(self, desk: Desk, entry: Entry, standing: list[Requested]) -> bool:
+        """Take the least urgent question back, if it is less urgent than this task; its time goes on."""
+        entries = ((one, desk.backlog.get(key(one.request.target))) for one in standing)
+        found = [(other.file, one) for one, other in entries if other is not None and one.request not in self._ended]
+        file, least = max(found, key=lambda pair: pair[0], default=("", None))
+        if least is None or rank_in(file) <= entry.rank or not take_away(desk, control.path(least.request)):
+            return False
+        standing.remove(least)
+        task_key = key(least.request.target)
+        self._back.append((file, task_key))
+        if least.until is not None:
+            self._until[task_key] = least.until
+            heapq.heappush(self._times, (least.until, task_key))
+        desk.view.see_requests([one for one in desk.view.requests if one != least.request])
+        desk.step.change()
+        return True
+
+    def _put(self, desk: Desk, entry: Entry) -> None:
+        approval, until = asked_of(entry.conditions), None
+        if approval is None:
+            return
+        desk.breathe()
+        if (end := self._until.pop(key(entry.name.id), None)) is not None:
+            until = _moment(end)
+        elif approval.expires_s is not None:
+            until = _moment(desk.step.now.wall + approval.expires_s)
+        self._asked.add(key(entry.name.id))
+        self._post(desk, entry, Verb.ASK, until=until, ask=approval.ask, choices=approval.choices)
+        known: dict[str, Any] = {"until": until.isoformat().replace("+00:00", "Z")} if until is not None else {}
+        detail = {"ask": approval.ask, "choices": list(approval.choices), **known}
+        desk.journal.note("APPROVAL_ASKED", entry.name.id, entry.name.attempt, **detail)
+
+    def _expire(self, desk: Desk, asked: Requested) -> None:
+        """End a question whose time is over; the gate itself refuses a task that this rejects."""
+        entry = desk.backlog.get(key(asked.request.target))
+        if asked.request in self._ended or entry is None or not expired(asked, desk.step.now.wall):
+            return
+        approval, standing = asked_of(entry.conditions), desk.backlog.parked.requested.get(key(entry.name.id), ())
+        if approval is None or decision(standing, approval, entry.name.order) is not None:
+            return
+        if approval.on_expire != REJECT:
+            why = f"nobody answered within {length(approval.expires_s or 0.0)}"
+            self._post(desk, entry, Verb.APPROVE, by=NOBODY, reason=why, answer=approval.at_the_end)
+        self._ended.add(asked.request)
+        desk.journal.note("APPROVAL_EXPIRED", entry.name.id, entry.name.attempt, on_expire=approval.on_expire)
+
+    def _post(self, desk: Desk, entry: Entry, verb: Verb, **more: Any) -> None:
+        """Publish a request of the leader's own, and see it at once. No name is used twice, so it says the door too:
+        a leader that was in doubt whether it leads begins its epoch anew, and numbers from 0."""
+        unique = f"{entry.name.order}-{base36(desk.epoch, 1)}-{base36(desk.door.number, 1)}-{next(self._numbers)}"
+        request = control.post(
+            desk.store, verb, entry.name.id, unique, order=entry.name.order, durable=desk.store.durable, **more
+        )
+        desk.view.see_requests(sorted([*desk.view.requests, request], key=Request.encode))
+        desk.step.change()
+
+
+def _moment(wall: float) -> datetime:
+    """A moment; a time to answer may end beyond the calendar."""
+    try:
+        return datetime.fromtimestamp(wall, UTC)
+    except (OverflowError, ValueError, OSError):
+        return datetime(9999, 12, 31, tzinfo=UTC)
+
+
+# Carries out a rejection that sends work back: earlier tasks run again, then the rejected one asks anew.
+
+
+_EVENTS = {State.COMPLETED: "REDONE", State.FAILED: "RETRIED"}
+
+
+class Redoing:
+    """told: the redos that are noted in this leader's journal."""
+
+    def __init__(self) -> None:
+        self._told: set[Request] = set()
+
+    def refusal(self, desk: Desk, one: Requested) -> str:
+        """Why a redo cannot be done; '' where it can."""
+        return redo.refusal(one, {key(task): _seen(desk, task) for task, _ in one.redo})
+
+    def is_undone(self, desk: Desk, one: Requested) -> bool:
+        """Whether a redo of another round was never carried out."""
+        return redo.is_undone(one, _seen(desk, one.redo[0][0]))
+
+    def go_on(self, desk: Desk, place: Place, name: TaskName, one: Requested) -> bool:
+        """Move what is left of it; True when the rejected task has its new ORDER. Errors: OSError."""
+        self._tell(desk, one)
+        for task in redo.left(one, {key(task): _seen(desk, task) for task, _ in one.redo}):
+            desk.breathe()
+            if not _again(desk, task):
+                desk.step.doubt()  # another leader has moved it, or the share refuses: the next look shows which
+                return False
+        content = desk.task_at(place, name)
+        if content is None:
+            return False
+        lane = place.directory.partition("/")[2]
+        anew = replace(name, order=desk.orders.encode(desk.next_micros()))
+        if not desk.to_waiting(place.path, anew, lane, content, "REDONE"):
+            desk.doubt(key(name.id))
+            return False
+        return True
+
+    def _tell(self, desk: Desk, one: Requested) -> None:
+        if one.request not in self._told:
+            self._told.add(one.request)
+            said = {"by": one.by, "at": one.at, "reason": one.reason}
+            known: dict[str, Any] = {field: text for field, text in said.items() if text}
+            desk.journal.note("REDO", one.request.target, tasks=[task for task, _ in one.redo], **known)
+
+
+def _seen(desk: Desk, task: str) -> redo.Seen | None:
+    """Where a task is; None where it is archived or unknown."""
+    place = desk.view.place(key(task))
+    if place is None:
+        return None
+    if place.state in _EVENTS:
+        ended = parse_ended(place.name)
+        return None if ended is None else redo.Seen(ended.attempt, ended=True)
+    moving = parse_moving(place.name)
+    return None if moving is None else redo.Seen(moving.attempt, ended=False)
+
+
+def _again(desk: Desk, task: str) -> bool:
+    """Make an ended task wait again; True when it does. Errors: OSError."""
+    place = desk.view.place(key(task))
+    ended = None if place is None else parse_ended(place.name)
+    if place is None or ended is None:
+        return False
+    try:
+        with desk.faults.reading("file", place.path, task):
+            content = desk.read_task(place.path)
+    except BadFile as error:
+        desk.report.notice(f"{task} cannot run again: {error}")
+        return False
+    except PermissionError as error:
+        desk.tell(place.path, error)
+        return False
+    if content is None or not revive(desk, place.path, ended, content, _EVENTS[place.state]):
+        return False
+    desk.view.forget_place(place)
+    return True
+
+
+# Messages for agents, as the leader sees them: which are none, and which are left over when their task has ended.
+
+
+LEFT = "the task has ended, and its result does not say that its agent has had this message"
+TOO_MANY = f"the task has {STANDING_MAX} messages already, and no more are kept"
+
+
+def refused(requests: Sequence[Requested]) -> Iterator[tuple[Requested, str]]:
+    """Yield each message that cannot be given, and why."""
+    sound = 0
+    for one in tells(requests):
+        fault = fault_in(one.tell)
+        if fault is not None:
+            yield one, f"the message {fault[0]}"
+        elif sound == STANDING_MAX:
+            yield one, TOO_MANY
+        else:
+            sound += 1
+
+
+def left_over(desk: Desk, place: Place | None, requests: Sequence[Requested]) -> set[str]:
+    """Return the names of the messages that the agent of an ended task has not had, as far as that is known. Errors:
+    OSError of the share.
+    """
+    standing = {one.unique for one in tells(requests)}
+    if not standing or place is None:
+        return set()
+    record = read_record(desk.store.fs, layout.join(layout.RESULTS, place.name))
+    return standing - {one.name for one in told_in(record.output)} if record is not None else set()

@@ -17,14 +17,16 @@ from spoold.runner.ice import Ice
 from spoold.runner.launcher import Launched, Launcher
 from spoold.runner.refusal import Refused
 from spoold.runner.spot import Spot
-from spoold.runner.weight import Weight
 from spoold.runner.wire import Answers, Wire
 
 TYPE_CHECKING = False
+
+
 if TYPE_CHECKING:
     from typing import Any
 
     from spoold.runner.freezer import Room
+
 
 FIRST_LOOK_S = 0.1
 # A job that was above its cap once is weighed again after SOON_S seconds. Any other is weighed again after
@@ -261,3 +263,51 @@ def _read_status(status: int) -> tuple[int | None, int | None, str]:
     except ValueError:
         name = "a real-time signal"
     return None, number, f"killed by {name} (signal {number})"
+
+
+# runner/weight: how much memory one job holds, and whether that is more than it may hold.
+
+
+_TWICE = 2
+
+
+class Weight:
+    """The memory that a job holds now and held at most, by the looks so far. limit: its cap, None for none."""
+
+    __slots__ = ("_above", "excess", "held", "limit", "peak")
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.held = 0
+        self.peak = 0
+        self.excess = ""  # the sentence, once the job has to end
+        self._above = 0
+
+    def look(self, resident: int) -> bool:
+        """Take the sum of all resident sizes; return whether the processes must be weighed."""
+        if self.limit is not None and resident > self.limit:
+            return True
+        self._above = 0
+        self._hold(resident)
+        return False
+
+    def weigh(self, share: int, unread: int) -> None:
+        """Take the result of a weighing, each page counted once. unread: processes with all shared pages counted."""
+        self._hold(share)
+        if self.limit is None or share <= self.limit:
+            self._above = 0
+            return
+        self._above += 1
+        if self._above >= _TWICE:
+            self.excess = f"used {share >> 20} MiB of memory, {self.limit >> 20} MiB are allowed"
+            if unread:
+                self.excess += f" (memory that {unread} of its processes share with others is counted more than once)"
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the last weighing was above the cap, so that the next should come soon."""
+        return self._above > 0
+
+    def _hold(self, held: int) -> None:
+        self.held = held
+        self.peak = max(self.peak, held)

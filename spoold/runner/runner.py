@@ -4,22 +4,24 @@ Law: no call blocks on a supervisor, and a supervisor that vanished takes its wh
 used from one thread except `wake`. This room may start supervisors, signal them and, after a loss, the processes
 that they left; everything else happens on the other side of the wire.
 
-Touches: the clock.
+Touches: processes, the clock.
 """
 
 from __future__ import annotations
 
+import os
 import selectors
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 
 from spoold.rules.scheduling.ahead import has_room
 from spoold.runner import tree
 from spoold.runner.freezer import home
 from spoold.runner.job import Ending, Job, Kind, NoSlot
-from spoold.runner.mourning import end_orphans
 from spoold.runner.slot import SILENCE_S, Slot, allowed, flavour, spare, still
+from spoold.runner.sweep import sweep
 from spoold.system.bell import Bell, readable
 
 NOTHING: Mapping[str, str] = {}
@@ -303,3 +305,38 @@ class Runner:
         given_up = slot.give_up(kind, message)
         self._endings += given_up
         self._keys.difference_update(ending.key for ending in given_up)
+
+
+# runner/mourning: kills the processes that a dead supervisor left.
+
+
+_MARKS = {"SPOOL_ROOT", "SPOOL_WORKER_ID", "SPOOL_TASK_ID", "SPOOL_ATTEMPT"}
+_PATIENCE_S = 2.0
+
+
+def end_orphans(slot: Slot, known: Iterable[int]) -> list[int]:
+    """Kill them; return the pids that survived. known: supervisors that live, or that are handled later."""
+    left: list[int] = []
+    if tree.is_subreaper():
+        others = list(known)
+
+        def find() -> list[tree.Seen]:
+            return tree.orphans(others)
+
+        left = tree.end(find, lambda: _reap(find()), patience_s=_PATIENCE_S)
+    else:
+        # Its orphans went to init; those that kept their environment can still be recognised by it.
+        for job in slot.jobs:
+            if (env := {**job.env, **job.own}).keys() >= _MARKS:
+                sweep({name: env[name] for name in _MARKS})
+    slot.room.clear()
+    return left
+
+
+def _reap(found: list[tree.Seen]) -> bool:
+    """Collect dead orphans by pid, since other code waits for other children."""
+    for seen in found:
+        if not seen.alive and seen.parent == os.getpid():
+            with suppress(ChildProcessError):
+                os.waitpid(seen.pid, os.WNOHANG)
+    return False

@@ -3,7 +3,6 @@
     store       an open spool: marker, settings, this writer's tmp directory, reading and publishing
     revisions   the settings that a node goes by: spool.toml and what was changed since
     changing    publishes a change of settings
-    root_files  the marker and the settings, from their bytes
     absence     whether a file is really gone
     obstacles   links and files in the place of a directory
     regular     a file that is not regular is a bad one

@@ -12,12 +12,12 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spoold.protocol import layout
-from spoold.protocol.errors import ShutOut, Unavailable
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, ShutOut, Unavailable
 from spoold.protocol.lifecycle import Mover, insist
-from spoold.protocol.plain.basics import Basics, Identity
+from spoold.protocol.plain.basics import CLAIMS, Basics, Identity, basics, identity, says_nothing
 from spoold.rules.share import disk
 from spoold.store import absence, mover
 from spoold.store.clocks import CommonClock
@@ -25,7 +25,6 @@ from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Moved
 from spoold.store.obstacles import remove_link
 from spoold.store.regular import regular
-from spoold.store.root_files import read_marker, read_settings
 from spoold.system.clock import Clock
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem, Usage
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from spoold.protocol.settings import Settings
     from spoold.store.faults import Faults
     from spoold.store.revisions import Revisions
+
 
 TWIN_FIX = (
     "Were both resumed from one image of memory? Reboot one of them, with a machine id and host name of its own"
@@ -322,3 +322,58 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
         else:
             return True
     return False
+
+
+# The two files at the root of a spool, from their bytes: the marker and the settings.
+
+
+def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basics]:
+    """A function that reads all settings, and the basics of them. Errors: BadFile that names the key."""
+    if says_nothing(data):
+        table: dict[str, Any] = {}
+    else:
+        from spoold.protocol.toml_file import toml_table  # its parser takes as long to load as a drop to write
+
+        table = toml_table(data, file)
+
+    def settings() -> Settings:
+        found = codec.check_settings(table, file)
+        if found.types:
+            from spoold.rules.entry.naming import check_settings_names
+
+            check_settings_names(found, file)
+        return found
+
+    basic = basics(table)
+    if basic is not None:
+        return settings, basic
+    read = settings()
+    return lambda: read, read.basics
+
+
+def read_marker(data: bytes, file: str) -> Identity:
+    """The marker, if this version knows its format and claim strategy. Errors: BadFile."""
+    try:
+        return _known_marker(codec.load_sent(data, file), file)
+    except BadFile as error:
+        if error.field in ("format", "claim"):
+            raise  # intact, and of another version
+        mend = (
+            "put back a copy of it; or, while no node runs, write "
+            f'{{"format": {layout.FORMAT_VERSION}, "spool_id": "NAME", "claim": "rename"}} into it, '
+            f'with "lock" where {layout.LOCK} stands beside it.'
+        )
+        raise BadFile(file, error.field, error.problem, mend) from error
+
+
+def _known_marker(found: dict[str, Any], file: str) -> Identity:
+    # First of all, since of a later format nothing else is known.
+    form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
+    if form != layout.FORMAT_VERSION:
+        problem = f"is {form!r}; this spoold knows format {layout.FORMAT_VERSION}."
+        raise BadFile(file, "format", problem, "upgrade spoold on this machine.")
+    if claim not in CLAIMS:
+        problem = f"is {claim!r}; this spoold knows {' and '.join(map(repr, CLAIMS))}."
+        mend = "upgrade spoold on this machine: nodes that claim in different ways do not exclude each other."
+        raise BadFile(file, "claim", problem, mend)
+    return identity(found) or codec.check_marker(found, file)

@@ -7,16 +7,13 @@ itself.
 
     filesystem   the port: thirteen verbs and a usage figure, Stat, Usage
     beneath      paths below a directory, on which no link is followed
-    denials      permission denied on NFS: whether the server says so now, or the client remembers it
     statx        has the client ask its server about a name, whatever the client believes
     sharing      who may use new files in a spool: their owner, a group, everybody
     posix        the port on a mounted directory
     renaming     a rename for servers that may forget: done only if it happened
     writers      whether any process has a file open for writing
-    touching     new times for polled directories on NFS, so that no old listing stays
     locks        the port for the one lock of a spool that claims by lock, and the kernel's on a file
     memory       the port in a dictionary, for tests and the simulator
-    nodes        the parts of that dictionary
     chance      numbers that cannot be guessed
     clock        the port for time: SystemClock, ManualClock
     errnos       the meaning of an OSError for a rename, and the advice to the user
@@ -35,7 +32,7 @@ itself.
     mounts       the file system of a path, and whether other machines can see it
     ground       the mount below a spool as it is now, and its consequences
     hints        wake-ups where the system notifies of changes; a hint, never the truth
-    watching     the watchers behind hints: watchdog's Observer, or inotify, its lowest layer, if there is one
+    inotify      the lowest layer of watchdog, where there is one
     notice       the callback of a watcher
     breathing    the port of a node that beats: it may do so before each call of a step
     bell         the thing a loop sleeps on, and how other threads wake it

@@ -11,16 +11,17 @@ Touches: files, the clock.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 
 from spoold.system.mounts import MOUNTINFO, Mount, mount_of
-from spoold.system.touching import Touching
 
 # Between two looks (s) whether the table has changed.
 LOOK_S = 0.5
@@ -110,3 +111,50 @@ _table = cache(_Table)
 def changes() -> int:
     """How often the table of mounts has changed, as far as this process has seen. Checked twice a second."""
     return _table().changes()
+
+
+# Touching polled directories on NFS, so that a client does not keep an old listing for ever.
+
+
+SOON_S, AT_LEAST_S = 10.0, 60.0
+RARER = 4
+DIRECTORIES_MAX = 4096
+
+
+@dataclass(slots=True)
+class _Polled:
+    """A directory: when (monotonic, s) it was touched or changed, for how long that counts, a hash of its names."""
+
+    at: float
+    every_s: float
+    names: int
+
+
+class Touching:
+    """The directories that one process polls. by_times: the client can see changes only by times."""
+
+    def __init__(self, by_times: bool) -> None:
+        self._by_times = by_times
+        self._polled: dict[str, _Polled] = {}
+
+    def due(self, path: str, now: float) -> bool:
+        """Whether to touch the directory now, before it is listed; then it counts as done. now: monotonic, s."""
+        polled = self._polled.get(path)
+        if polled is None:
+            if len(self._polled) >= DIRECTORIES_MAX:
+                self._polled.clear()
+            polled = self._polled[path] = _Polled(-math.inf, SOON_S if self._by_times else AT_LEAST_S, 0)
+        elif now - polled.at >= polled.every_s:
+            polled.every_s = min(RARER * polled.every_s, AT_LEAST_S)
+        else:
+            return False
+        polled.at = now
+        return True
+
+    def after(self, path: str, now: float, names: Iterable[str]) -> None:
+        """Take in that the directory was listed, with these names. now: as before."""
+        polled = self._polled.get(path)
+        if polled is not None and self._by_times:
+            seen = hash(frozenset(names))
+            if seen != polled.names:
+                polled.names, polled.every_s, polled.at = seen, SOON_S, now

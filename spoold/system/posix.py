@@ -14,16 +14,16 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
-from spoold.system.beneath import LISTED, Beneath, unless_stale
-from spoold.system.denials import Denials
-from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular, usage_of
+from spoold.system.beneath import LISTED, STEP, Beneath, unless_stale
+from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular, components, usage_of
 from spoold.system.ground import Ground
 from spoold.system.renaming import rename_known, rename_plainly
 from spoold.system.sharing import Sharing, is_shut
+from spoold.system.statx import ask_server
 
 # A stranger may put anything into a shared directory. NOFOLLOW keeps a symlink from showing us, or making us
 # overwrite, another file; NONBLOCK keeps a FIFO from hanging us in open(2), and means nothing to a regular
@@ -291,3 +291,54 @@ def _kind(mode: int) -> Kind:
     if S_ISDIR(mode):
         return "dir"
     return "symlink" if S_ISLNK(mode) else "other"
+
+
+# Permission denied on NFS: does the server say so now, or does the client remember it?
+
+
+EVERY_S = 1.0
+DIRECTORIES_MAX = 4096
+
+
+class Denials:
+    """The denials below `root`, an absolute path. nfs: whether that is on NFS now."""
+
+    def __init__(
+        self,
+        root: str,
+        nfs: Callable[[], bool],
+        ask: Callable[..., None] = ask_server,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._root, self._nfs, self._ask, self._now = root, nfs, ask, now
+        self._asked: dict[str, float] = {}
+
+    def doubt(self, path: str) -> bool:
+        """Have the server asked about every directory on the way to `path`, also those above the root. Return True if
+        that was done, so that the call is worth another try.
+        """
+        if not self._nfs():
+            return False
+        above, now = path.rpartition("/")[0], self._now()
+        if now - self._asked.get(above, now - EVERY_S) < EVERY_S:
+            return False
+        if len(self._asked) >= DIRECTORIES_MAX:
+            self._asked.clear()
+        self._asked[above] = now
+        parts = self._root.split("/")
+        for end in range(1, len(parts) + 1):
+            self._ask("/".join(parts[:end]) or "/", follow=True)
+        with suppress(OSError):
+            self._ask_below(components(above))
+        return True
+
+    def _ask_below(self, parts: tuple[str, ...]) -> None:
+        here = os.open(self._root, STEP & ~os.O_NOFOLLOW)
+        try:
+            for part in parts:
+                self._ask(part, here)
+                below = os.open(part, STEP, dir_fd=here)
+                os.close(here)
+                here = below
+        finally:
+            os.close(here)

@@ -1,7 +1,6 @@
 """A worker: claims tasks, runs them, commits their results. One process per machine, several slots.
 
     worker      Worker.step, which a daemon loops on and a simulator drives
-    step        the result of one step
     config      what this worker serves and how: a file on the machine, never on the share
     redact      what is masked in the output of attempts
     readiness/  may it take tasks now? drain, halt, battery, load, and lacks of its machine

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
@@ -56,7 +56,6 @@ from spoold.worker.intake.vacancies import Vacancies
 from spoold.worker.readiness.offering import EVERYTHING, Found, Offering
 from spoold.worker.readiness.pressure import Pressure
 from spoold.worker.readiness.standing import Standing
-from spoold.worker.step import WorkerStep
 
 log = logging.getLogger("spoold")
 
@@ -444,3 +443,15 @@ class Worker:
             return False
         self._attempts[key(name.id)] = attempt
         return True
+
+
+# The result of one step of a worker, for its loop.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStep:
+    """Whether anything changed, when (monotonic, s) the next is due, and whether to leave."""
+
+    busy: bool
+    next_due: float | None
+    done: bool = False

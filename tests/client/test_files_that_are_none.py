@@ -13,7 +13,7 @@ import pytest
 from spoold.client.info import describe
 from spoold.client.inquiry import explain
 from spoold.client.status import status
-from spoold.master.standing import KNOWN_MOST, READ_MOST
+from spoold.master.master import KNOWN_MOST, READ_MOST
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.misnamed import of_branch

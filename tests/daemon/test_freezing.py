@@ -13,8 +13,7 @@ import pytest
 from spoold.daemon import freezing
 from spoold.daemon.freezing import Freezing
 from spoold.daemon.loop import Loop
-from spoold.daemon.notify import Notifier
-from spoold.daemon.processes import _tell
+from spoold.daemon.processes import Notifier, _tell
 from spoold.daemon.pulse import Pulse
 from spoold.rules.share.blame import Spent
 

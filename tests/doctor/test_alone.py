@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.doctor import names
+from spoold.doctor import alone
 from spoold.doctor.share import Share
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.names import parse_task
@@ -103,6 +103,6 @@ def test_a_trial_that_fails_is_a_figure_and_the_others_go_on(tmp_path: Path) -> 
 
 
 def test_the_longest_names_that_a_spool_may_hold_are_tried() -> None:
-    assert parse_lane(names.LANE) is not None
-    assert parse_task(names.TASK) is not None
-    assert (len(names.LANE), len(names.LONGEST)) == (LANE_MAX, 254)
+    assert parse_lane(alone.LANE) is not None
+    assert parse_task(alone.TASK) is not None
+    assert (len(alone.LANE), len(alone.LONGEST)) == (LANE_MAX, 254)

@@ -25,7 +25,7 @@ from spoold.agents.adapters import generic, lines
 from spoold.agents.heard import Heard
 from spoold.agents.merge.candidate import workspace_of
 from spoold.agents.sandbox import podman
-from spoold.agents.telemetry.reading import Kept
+from spoold.agents.telemetry.around import Kept
 from spoold.agents.telling import Inbox
 from spoold.client.view.counting import runs_of
 from spoold.protocol import codec, told
@@ -425,7 +425,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/agents/plan/answering.py": (_task, {"id": "a", "command": ["x"], "after": ["b"]}),
     "spoold/agents/profiles.py": (_value, PROFILE),
     "spoold/agents/scanning.py": (_value, {"secrets": ["a"], "tokens": True, "patterns": ["x"]}),
-    "spoold/agents/telemetry/receiving.py": (_spans, SPANS),
+    "spoold/agents/telemetry/around.py": (_spans, SPANS),
     "spoold/agents/workspace/committing.py": (_value, {"commit": "0" * 40, "left_out": ["a"]}),
     "spoold/agents/sandbox/podman.py": (_calls, {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]}),
     "spoold/client/configuring.py": (_value, {"timeout": 5}),
@@ -443,16 +443,15 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/faces/cli/checkpoint.py": (_value, {"step": 3}),
     "spoold/faces/cli/values.py": (_task, {"id": "a", "command": ["x"]}),
     "spoold/faces/mcp/arguments.py": (_value, ["a"]),
-    "spoold/faces/mcp/resources.py": (_value, {"id": "a"}),
+    "spoold/faces/mcp/server.py": (_value, {"id": "a"}),
     "spoold/faces/top/acts.py": (_value, "yes"),
-    "spoold/faces/web/deeds.py": (_value, "yes"),
+    "spoold/faces/web/acting.py": (_value, "yes"),
     "spoold/client/questions.py": (_value, {"id": "a"}),
     "spoold/faces/web/seen.py": (_value, {"id": "a"}),
     "spoold/master/doors.py": (_value, {"id": "a"}),
     "spoold/master/drops.py": (_value, {"id": "a"}),
     "spoold/master/duplicates.py": (_value, {"id": "a"}),
     "spoold/master/judging.py": (_value, {"id": "a"}),
-    "spoold/master/originals.py": (_value, {"id": "a"}),
     "spoold/master/rejecting.py": (_value, {"id": "a"}),
     "spoold/protocol/plain/picture.py": (_beats, None),
     "spoold/protocol/told.py": (_told, {"name": "k3j2-1", "by": "a", "at": "x", "text": "b"}),
@@ -468,11 +467,11 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
         {"at": "x", "writer": "m", "seq": 1, "event": "FILES_CHANGED", "detail": {}},
     ),
     "spoold/store/outcomes.py": (_value, {"batch": "a"}),
-    "spoold/store/root_files.py": (_value, {"format": 1, "spool_id": "s", "claim": "rename"}),
+    "spoold/store/store.py": (_value, {"format": 1, "spool_id": "s", "claim": "rename"}),
     "spoold/system/leftovers.py": (_value, {"n": 3, "left": [["a", "b", 1, 2]]}),
     "spoold/system/scratch.py": (_value, {"host": {}, "process": {}, "worker": "w", "spool": "s"}),
     "spoold/worker/attempts/output.py": (_written, WRITTEN),
-    "spoold/worker/attempts/overlaps.py": (
+    "spoold/worker/attempts/settling.py": (
         _events,
         {"event": "FILES_CHANGED", "task": "a", "attempt": 1, "detail": {}},
     ),

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from spoold.master import feed
-from spoold.master.coverage import Coverage
 from spoold.master.ends import End, end_at
-from spoold.master.feed import Feed
+from spoold.master.feed import Coverage, Feed
 from spoold.master.place import Place
 from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lifecycle import State

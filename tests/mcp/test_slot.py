@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from spoold.client.inside import LEND_AFTER_S, SlotLoan
-from spoold.faces.mcp.slot import Slot
+from spoold.faces.mcp.session import Slot
 from spoold.system.loans import LocalLoans
 
 

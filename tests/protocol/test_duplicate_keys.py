@@ -24,7 +24,7 @@ from spoold.protocol.result import Result
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.toml_file import toml_table
 from spoold.store import control
-from spoold.store.root_files import read_marker
+from spoold.store.store import read_marker
 from spoold.system.clock import SystemClock
 from spoold.system.memory import MemoryFileSystem
 

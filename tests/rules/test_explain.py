@@ -18,7 +18,7 @@ from spoold.protocol.task import Task
 from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.answers.failed import began, silence, still_failed, unretried
 from spoold.rules.answers.reasons import explain
-from spoold.rules.answers.starters import starter
+from spoold.rules.answers.takers import starter
 from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of

@@ -26,9 +26,8 @@ from spoold.rules.locks.demand import Demand
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.budgets import Book, Purse
 from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.keeping_back import KeepingBack
 from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, promotions
+from spoold.rules.scheduling.promoting import KeepingBack, LaneView, promotions
 from spoold.rules.scheduling.resources import Capacity, KeptUnits, Stock
 from spoold.rules.scheduling.shares import Shares
 from spoold.rules.scheduling.spending import Asked

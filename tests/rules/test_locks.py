@@ -22,13 +22,12 @@ from spoold.rules.gates.facts import Conditions, Facts, Held, Parent, TypeFacts
 from spoold.rules.gates.registry import change, conditions_of, detail, judge, registered, unregister
 from spoold.rules.gates.registry import register as register_gate
 from spoold.rules.gates.verdicts import PASS, Verdict, Wait
-from spoold.rules.locks import overlap as overlapping
+from spoold.rules.locks import demand as overlapping
 from spoold.rules.locks.book import Book, Reserved
-from spoold.rules.locks.demand import NO_LOCKS, Demand
-from spoold.rules.locks.overlap import overlap
+from spoold.rules.locks.demand import NO_LOCKS, Demand, overlap
 from spoold.rules.locks.seen import book_seen, locks_seen, told
 from spoold.rules.locks.turns import KEEPING, Line, Waiter, turn_of
-from spoold.rules.scheduling import locking
+from spoold.rules.scheduling import backlog
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.entry import Entry
 from spoold.rules.scheduling.moment import Now
@@ -556,9 +555,9 @@ def test_many_tasks_behind_one_lock_cost_nothing_in_a_step(asked: list[str], dif
     while not steps or leader.backlog.locks.left:
         asked.clear()
         assert leader.step() == []
-        assert len(asked) <= locking.SET_ASIDE
+        assert len(asked) <= backlog.SET_ASIDE
         steps += 1
-    assert steps == (many // locking.SET_ASIDE + 1 if different else 1)
+    assert steps == (many // backlog.SET_ASIDE + 1 if different else 1)
     assert sum(count for _, _, count in leader.backlog.locks.aside()) == many
     for number in range(5):
         leader.add(f"free{number}", f"lib/{number}", micros=many + number + 10)

@@ -17,11 +17,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spoold.protocol import codec
-from spoold.rules.redaction.exact import Exact
+from spoold.rules.redaction.exact import Exact, spellings
 from spoold.rules.redaction.keys import MOST as KEY_MOST
-from spoold.rules.redaction.lines import MOST as LINE_MOST
+from spoold.rules.redaction.masking import MOST as LINE_MOST
 from spoold.rules.redaction.masking import Mask, Stream
-from spoold.rules.redaction.spellings import spellings
 from spoold.rules.redaction.sweep import CONTEXT
 
 SECRET = 'p/a+ss "wörd"\\ <x>&1\'2'

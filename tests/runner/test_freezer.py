@@ -12,7 +12,7 @@ import pytest
 
 from spoold.runner import freezer, tree
 from spoold.runner.ice import Ice
-from spoold.runner.lease import Lease
+from spoold.runner.supervisor import Lease
 from tests.runner.processes import eventually, lives, new_mark
 from tests.runner.test_lease import NoGuard, run_of
 from tests.runner.test_runner_freeze import group

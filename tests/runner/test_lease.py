@@ -10,8 +10,8 @@ from typing import Any, cast
 from spoold.runner import tree
 from spoold.runner.freezer import Room
 from spoold.runner.ice import Guard
-from spoold.runner.lease import Lease
 from spoold.runner.run import Run
+from spoold.runner.supervisor import Lease
 from tests.runner.processes import eventually
 
 

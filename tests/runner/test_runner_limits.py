@@ -11,8 +11,7 @@ import pytest
 
 from spoold.runner import tree
 from spoold.runner.job import Call, Command, Job
-from spoold.runner.run import Run
-from spoold.runner.weight import Weight
+from spoold.runner.run import Run, Weight
 from tests.runner.processes import Bench, eventually
 
 ROOT = str(Path(__file__).resolve().parents[2])

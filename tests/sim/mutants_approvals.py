@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.master import questions
+from spoold.master import task_requests
 from spoold.master.task_requests import TaskRequests
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName
@@ -28,7 +28,7 @@ def _without(gate: Any) -> Swap:
 
 def _decided_as(decision: Any) -> list[Swap]:
     """What decides, for the leader and for the worker."""
-    return [(module, "decision", decision) for module in (approval, questions, parked, answers)]
+    return [(module, "decision", decision) for module in (approval, task_requests, parked, answers)]
 
 
 @approvals.add(
@@ -109,4 +109,4 @@ def answer_not_recorded() -> list[Swap]:
 
 @approvals.add("people are asked once", "A question is put although one stands.", harmless=True)
 def asked_again() -> list[Swap]:
-    return [(questions, "question", lambda requests, order: None)]
+    return [(task_requests, "question", lambda requests, order: None)]

@@ -7,9 +7,8 @@ from typing import Any
 
 from spoold.master import budgets as master_budgets
 from spoold.master.budgets import Budgets
-from spoold.master.coverage import Coverage
 from spoold.master.desk import Desk
-from spoold.master.feed import Feed
+from spoold.master.feed import Coverage, Feed
 from spoold.rules.scheduling.budgets import Purse
 from tests.sim.mutation import Mutations, Swap
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spoold.master import batches, drops, durability, kept, originals
+from spoold.master import batches, drops, durability, kept
 from spoold.master.desk import Desk
-from spoold.master.originals import Originals
+from spoold.master.drops import Originals
 from spoold.master.rejudging import Rejudging
 from spoold.protocol.door import BatchName
 from spoold.protocol.drop import WHOLE
@@ -45,7 +45,7 @@ def rejection_for_ever() -> list[Swap]:
 
 @reused.add("own file", "A single drop of a stranger becomes the task by rename.")
 def the_drop_becomes_the_task() -> list[Swap]:
-    return [(originals, "wanted", lambda *_: False)]
+    return [(drops, "wanted", lambda *_: False)]
 
 
 @reused.add("no drop is lost", "The original of a task is removed, and nobody looks what it says by then.")

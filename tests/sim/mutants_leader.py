@@ -11,12 +11,11 @@ from itertools import islice
 from typing import Any
 
 from spoold.master import batches, doors, duplicates, placing, reaping, relisting, requests
-from spoold.master.batches import Batches
+from spoold.master.batches import Batches, Staging
 from spoold.master.changes import EVERYTHING, Changes, Found, Wanted
 from spoold.master.desk import Desk
 from spoold.master.leadership import Leadership, _path
 from spoold.master.place import Place
-from spoold.master.staging import Staging
 from spoold.master.view import View, _parse_returned
 from spoold.protocol import layout
 from spoold.protocol.door import parse_batch

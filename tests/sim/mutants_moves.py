@@ -24,9 +24,8 @@ from spoold.store.own_time import Slice
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.recording import Conclusion
 from spoold.worker.attempts.resuming import Resuming
-from spoold.worker.attempts.settling import Judged, Settling
+from spoold.worker.attempts.settling import Conclusion, Judged, Settling
 from spoold.worker.intake.claims import Claims
 from spoold.worker.intake.company import Company
 from spoold.worker.worker import Worker

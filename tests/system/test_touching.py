@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from spoold.system.ground import Touching
 from spoold.system.mounts import Mount
 from spoold.system.posix import PosixFileSystem, only_looking
-from spoold.system.touching import Touching
 from tests.support.mounted import lie_on
 
 

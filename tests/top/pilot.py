@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from textual.pilot import Pilot
 
 from spoold.faces.top import views
-from spoold.faces.top.app import TopApp
+from spoold.faces.top.opening import TopApp
 from spoold.faces.top.source import Source
 from tests.support.view import NOW, PretendedSpool, PretendedView
 

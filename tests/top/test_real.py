@@ -13,7 +13,7 @@ import pytest
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import Watch
 from spoold.faces.top import views
-from spoold.faces.top.app import TopApp
+from spoold.faces.top.opening import TopApp
 from spoold.faces.top.pages.page import Page
 from spoold.faces.top.source import Source
 from tests.cli.commands import spool

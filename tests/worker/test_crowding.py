@@ -9,7 +9,7 @@ import pytest
 from spoold.protocol.lanes import Lane
 from spoold.worker.config import load_config
 from spoold.worker.handlers.handler import Handler
-from spoold.worker.intake.crowding import Crowding
+from spoold.worker.intake.allowance import Crowding
 from spoold.worker.readiness.lookup import lacking
 
 CODER, REVIEW = Lane("coder", "handler"), Lane("review", "handler")

@@ -12,7 +12,6 @@
     memory       what is remembered of an attempt: was it refused, did anything come of it?
     faults       which class an error has
     resets       when a quota opens again
-    zones        the zone of such a time: its name, its abbreviation, or an offset
     lines        JSON objects in lines that have other things, too
 
 Law: no file, no process, no clock: an adapter turns an errand into a command, and lines into events. What it was

@@ -12,8 +12,69 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from email.utils import parsedate_to_datetime
+from zoneinfo import ZoneInfo
 
-from spoold.agents.adapters import zones
+# The zone of a time, as people and programs write it: a name of the tz database, an abbreviation, or an offset.
+
+
+_OFFSETS = {
+    "utc": 0.0,
+    "gmt": 0.0,
+    "z": 0.0,
+    "wet": 0.0,
+    "west": 1.0,
+    "bst": 1.0,
+    "cet": 1.0,
+    "cest": 2.0,
+    "eet": 2.0,
+    "eest": 3.0,
+    "msk": 3.0,
+    "ist": 5.5,
+    "sgt": 8.0,
+    "hkt": 8.0,
+    "jst": 9.0,
+    "kst": 9.0,
+    "aest": 10.0,
+    "aedt": 11.0,
+    "nzst": 12.0,
+    "nzdt": 13.0,
+    "brt": -3.0,
+    "est": -5.0,
+    "edt": -4.0,
+    "cst": -6.0,
+    "cdt": -5.0,
+    "mst": -7.0,
+    "mdt": -6.0,
+    "pst": -8.0,
+    "pdt": -7.0,
+}
+_PLACES = {
+    **dict.fromkeys(("pt", "pacific"), "America/Los_Angeles"),
+    **dict.fromkeys(("mt", "mountain"), "America/Denver"),
+    **dict.fromkeys(("ct", "central"), "America/Chicago"),
+    **dict.fromkeys(("et", "eastern"), "America/New_York"),
+    **dict.fromkeys(("beijing",), "Asia/Shanghai"),
+}
+_WORDS = "|".join(sorted((*_OFFSETS, *_PLACES), key=len, reverse=True))
+# UTC+8, GMT-3, UTC+05:30, +0100
+_OFFSET = r"(?:(?:UTC|GMT)\s?)?[+\-−]\d{1,2}(?::?[0-5]\d)?"
+PATTERN = rf"\((?P<named>[A-Za-z][A-Za-z_+\-/0-9]{{1,40}}|{_OFFSET})\)|(?P<bare>{_OFFSET}|{_WORDS})\b(?:\s+time\b)?"
+_PARTS = re.compile(r"(?:UTC|GMT)?\s?([+\-−])(\d{1,2}):?([0-5]\d)?", re.IGNORECASE)
+
+
+def zone(name: str) -> tzinfo | None:
+    """Return the zone of such a name; None for one that this machine does not know."""
+    word, offset = name.lower(), _PARTS.fullmatch(name)
+    if offset:
+        size = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+        return timezone(size if offset[1] == "+" else -size) if size < timedelta(hours=24) else None
+    if word in _OFFSETS:
+        return timezone(timedelta(hours=_OFFSETS[word])) if _OFFSETS[word] else UTC
+    try:
+        return ZoneInfo(_PLACES.get(word, name))
+    except (OSError, ValueError, KeyError):
+        return None
+
 
 # A time of day that has just passed is meant as now, and not as tomorrow: "try again at 12:16" may be read at 12:17.
 JUST_PASSED = timedelta(minutes=30)
@@ -58,7 +119,7 @@ _WHEN = re.compile(
     rf"|(?:(?:{_WEEKDAY},?\s{{1,2}})?(?:{_MONTH_DAY}|{_DAY_MONTH}){_JOIN}|(?P<on>{_WEEKDAY}){_JOIN}"
     rf"|(?P<tomorrow>tomorrow){_JOIN})?"
     rf"{_CLOCK}(?![\w:%])))"
-    rf"(?:\s?(?:{zones.PATTERN}))?"
+    rf"(?:\s?(?:{PATTERN}))?"
     rf"(?:\s{{1,2}}on\s{{1,2}}(?:(?P<day3>\d{{1,2}})\s(?P<month3>{_MONTH})|(?P<month4>{_MONTH})\s(?P<day4>\d{{1,2}}))|\s{{1,2}}(?P<later>tomorrow))?",
     re.IGNORECASE,
 )
@@ -173,16 +234,16 @@ def _instant(text: str, zone: tzinfo) -> float | None:
 def _moment(found: re.Match[str], local: datetime, text: str) -> datetime | None:
     """Return what a time means, seen from a moment. A number without a colon and without am or pm is none."""
     name = found["named"] or found["bare"]
-    zone = zones.zone(name) if name else None
+    where = zone(name) if name else None
     try:
         if found["iso"]:
             beijing = not found["t"] and ("limit will reset at" in text or _CHINESE.search(text))
             moment = datetime.fromisoformat(f"{found['iso'].replace('/', '-')}T{found['isotime']}")
-            return moment.replace(tzinfo=zone or (_BEIJING if beijing else UTC))
+            return moment.replace(tzinfo=where or (_BEIJING if beijing else UTC))
         clock = _clock(found)
         if clock is None:
             return None
-        local = local.astimezone(zone) if zone else local
+        local = local.astimezone(where) if where else local
         hour, minute, second = clock
         return _on_day(found, local.replace(hour=hour, minute=minute, second=second, microsecond=0), local)
     except (ValueError, OverflowError):

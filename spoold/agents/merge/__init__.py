@@ -7,7 +7,6 @@
     testing      a throw-away checkout in which the merger's own commands judge that commit
     shell        runs a line of the merger's for the shell
     walled       runs it in a sandbox
-    counting     how many tests there are
     guarding     what must not land, whatever its tests say
     landing      the push, the races, and what the remote says afterwards
     lane         the order of it all: batches, halves of them, conflicts

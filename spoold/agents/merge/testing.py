@@ -9,13 +9,13 @@ Touches: files, the clock.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from spoold.agents.merge import shell
-from spoold.agents.merge.counting import counted
 from spoold.agents.workspace import checkout, lfs, places
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import Mirror
@@ -152,3 +152,20 @@ def _failure(line: str, code: int, said: str) -> str:
     late, _, said = said.partition("; ") if code == shell.TIMED_OUT else ("", "", said)
     end = " | ".join(said.splitlines()[-_END_LINES:])[-_END:]
     return f"`{line}` ended with {code}: {'; '.join(filter(None, (late, end)))}"
+
+
+# How many tests there are, by what a line such as `pytest --collect-only -q` prints.
+
+
+_SAID = re.compile(r"\b(?:(no)|(\d+)(?:/\d+)?) (?:tests?|items?)\b")
+
+
+def counted(output: str) -> int:
+    """Return the number of tests in the output of a line that lists them."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    said = [found for line in lines if "::" not in line for found in _SAID.finditer(line)]
+    if said:
+        return int(said[-1][2] or 0)
+    if lines and lines[-1].isdecimal():
+        return int(lines[-1])
+    return len([line for line in lines if "::" in line]) or len(lines)

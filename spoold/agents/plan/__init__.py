@@ -3,10 +3,7 @@
     prompting    the task of the planner, and what it is told
     answering    its words as lines, of which some are tasks
     proposing    a whole answer: judged, kept, and submitted as it was shown
-    judging      every fault of these lines, by the rules by which a batch is judged
     drawing      the tasks as a tree, each once, with what it does
-    approving    one task of the plan asks people before anything of it starts
-    keeping      the answer as a file, which a person may correct and submit
 
 Law: nothing of a plan is submitted before all of it was judged. What a person was shown is what is submitted.
 """

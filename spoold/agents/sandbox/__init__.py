@@ -9,7 +9,6 @@
     places       what is shown at which place: it never holds the spool
     bwrap        the command line of bubblewrap
     calls        a small program around it: a filter of system calls
-    systemd      the same in a scope of systemd, whose kernel limits hold
     podman       the command line of a container
     wrapping     a command becomes one in a sandbox, or an error
     probing      a sandbox that is tried out, and what it let through

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from spoold.agents.sandbox import bwrap, podman, systemd
+from spoold.agents.sandbox import bwrap, podman
 from spoold.agents.sandbox.ground import look
 from spoold.agents.sandbox.inside import PORT
 from spoold.agents.sandbox.places import places
@@ -62,7 +62,7 @@ def wrap(sandbox: Sandbox, argv: Sequence[str], scene: Scene) -> Wrapped:
     run = shutil.which("systemd-run")
     if run is None:
         raise _missing("systemd-run")
-    return systemd.command(sandbox, wrapped, run, ground.uid, _set(systemd.BUS))
+    return command(sandbox, wrapped, run, ground.uid, _set(BUS))
 
 
 def allowed_calls(sandbox: Sandbox, folder: str) -> str:
@@ -96,3 +96,23 @@ def _set(names: Sequence[str]) -> dict[str, str]:
 
 def _missing(tool: str) -> NoSandbox:
     return NoSandbox(f"{tool} is not on this machine", f"install the package {_PACKAGES[tool]}")
+
+
+# The same sandbox as bubblewrap's, in a scope of systemd, so that the kernel's limits hold for all of it together.
+
+
+# Where a user's own systemd listens: systemd-run needs it, and the agent must not have it.
+BUS = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+
+
+def command(sandbox: Sandbox, wrapped: Wrapped, tool: str, uid: int, bus: dict[str, str]) -> Wrapped:
+    """Return a wrapped command in a scope; tool: systemd-run; bus: the variables of BUS that are set here."""
+    line = [tool, *(["--user"] if uid else []), "--scope", "--quiet", "--collect"]
+    if sandbox.memory_mb is not None:
+        line += ["-p", f"MemoryMax={sandbox.memory_mb}M", "-p", "MemorySwapMax=0"]
+    if sandbox.processes is not None:
+        line += ["-p", f"TasksMax={sandbox.processes}"]
+    at = wrapped.argv.index("--")
+    cleared = [word for name in bus for word in ("--unsetenv", name)]
+    argv = (*line, "--", *wrapped.argv[:at], *cleared, *wrapped.argv[at:])
+    return replace(wrapped, argv=argv, env={**wrapped.env, **bus})

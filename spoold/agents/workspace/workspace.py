@@ -12,17 +12,19 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from spoold.agents import accepting, homes
-from spoold.agents.workspace import checkout, committing, leaking, lfs, places, publishing, retention, submodules
+from spoold.agents.workspace import checkout, committing, leaking, lfs, places, publishing, retention
+from spoold.agents.workspace.addresses import repository
 from spoold.agents.workspace.config import WorkspaceConfig
-from spoold.agents.workspace.git import Git, GitFailed, address
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, address, links
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Places, Record
-from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed
-from spoold.agents.workspace.saved import Saved
+from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed, failure, said
+from spoold.protocol.errors import WrongValue
 from spoold.rules.redaction.scanning import Scanner
 from spoold.system.remover import remove
 
@@ -186,7 +188,7 @@ class Workspace:
             own = (record.ref, record.commit)
             ref = publishing.publish(git, repo, made.commit, record.task, record.attempt, own)
         # Asked last: the work is on its own remote by then, whatever others say.
-        amiss += [*made.left_out, *submodules.unknown(git, repo, record.owner, made.links, self._folder)]
+        amiss += [*made.left_out, *unknown(git, repo, record.owner, made.links, self._folder)]
         commit = made.commit if ref else ""
         self._commit = made.commit
         given = {"ref": ref, "commit": commit, "more_ref": more, "more": made.more}
@@ -294,7 +296,7 @@ class Workspace:
             checkout.clone(self._mirror, self._folder, branch, start, record.profile)
         given = {}
         if config.submodules == "fetch":
-            found = submodules.fetched(self.places, self._mirror.git, config.repo, owner, start)
+            found = fetched(self.places, self._mirror.git, config.repo, owner, start)
             for path, (mirror, commit) in found.items():
                 checkout.submodule(mirror, self._folder, path, commit, record.profile)
                 given[path] = mirror.repo
@@ -403,3 +405,130 @@ def _saver(where: Places, wall: Wall, scanner: Scanner | None = None) -> retenti
         return Workspace.left_behind(where, folder, record, wall, scanner).rescue()
 
     return save
+
+
+# Submodules: their files, where a profile asks for them, and whether what the work names is on their remotes.
+
+
+_FILE = ".gitmodules"
+_NOT_THERE = ("not our ref", "couldn't find remote ref", "unadvertised object", "bad object")
+
+
+def addresses(git: Git, repo: str, commit: str) -> dict[str, str]:
+    """Return the address of each submodule of a commit, by its path. Errors: GitFailed."""
+    done = git.ask("config", "--blob", f"{commit}:{_FILE}", "--null", "--list")
+    if done.code:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for row in done.names:
+        key, _, value = row.partition("\n")
+        section, _, rest = key.partition(".")
+        name, _, what = rest.rpartition(".")
+        if section == "submodule":
+            found.setdefault(name, {})[what] = value
+    known = {}
+    for one in found.values():
+        if "path" in one and "url" in one and (address := _address(repo, one["url"])):
+            known[one["path"].rstrip("/")] = address
+    return known
+
+
+def fetched(where: Places, git: Git, repo: str, base: str, start: str) -> dict[str, tuple[Mirror, str]]:
+    """Return mirror and commit of each submodule of a commit, fetched. base: the commit whose addresses count.
+
+    Errors: WorkspaceFailed, GitFailed, OSError.
+    """
+    known, found = addresses(git, repo, base), dict[str, tuple[Mirror, str]]()
+    for path, commit in links(git("ls-tree", "-r", "-z", start).names).items():
+        if path in known:
+            mirror = Mirror(where, known[path])
+            with mirror.locked() as inner:
+                mirror.fetch(inner)
+                found[path] = (mirror, mirror.resolve(inner, commit))
+    return found
+
+
+def unknown(git: Git, repo: str, base: str, changed: Mapping[str, str], folder: str) -> list[str]:
+    """Return why submodules of the work cannot be cloned, as sentences. changed: path → commit of those that are not
+    as in the base; folder: of the workspace. Errors: RemoteAway, GitFailed, OSError."""
+    known = addresses(git, repo, base) if changed else {}
+    told = []
+    for path, commit in changed.items():
+        if path not in known:
+            told.append(f"{path}: a submodule that the base does not have, so nobody knows that {commit[:12]} exists")
+        elif why := _missing(known[path], commit, os.path.join(folder, "asked.git")):
+            told.append(f"{path}: the submodule's commit {commit[:12]} is not in {known[path]}: {why}")
+    return told
+
+
+def _missing(address: str, commit: str, folder: str) -> str:
+    """Return why a repository does not have a commit; '' where it has it. Errors: RemoteAway, OSError."""
+    remove(folder)
+    git = Git(folder)
+    os.mkdir(folder, mode=0o700)
+    try:
+        git("init", "--quiet", "--bare", "--template=")
+        words = ("fetch", "--quiet", "--depth=1", "--filter=tree:0", "--no-tags", "--no-write-fetch-head")
+        git(*words, "--", address, commit, within_s=REMOTE_S)
+    except GitFailed as failed:
+        why = failure(failed, f"the repository {address} of a submodule cannot be asked: {said(failed)}")
+        if isinstance(why, RemoteAway):
+            raise why from failed  # nobody is at fault: the work is not judged by that
+        absent = any(words in failed.errors for words in _NOT_THERE)
+        return "push it there" if absent else f"it cannot be asked: {' '.join(failed.errors.split())[-200:]}"
+    finally:
+        remove(folder)
+    return ""
+
+
+def _address(repo: str, url: str) -> str:
+    """Return the address of a submodule, which may be relative to that of the repository; '' for none."""
+    if url.startswith(("./", "../")):
+        url = _joined(repo, url)
+    try:
+        return repository(url)
+    except WrongValue:
+        return ""
+
+
+def _joined(repo: str, url: str) -> str:
+    scheme, mark, rest = repo.partition("://")
+    if not mark:
+        scheme, rest = "", repo
+    host, between, path = rest.partition("/" if mark or repo.startswith("/") else ":")
+    return f"{scheme}{mark}{host}{between}{os.path.normpath(os.path.join(path, url)).lstrip('./')}"
+
+
+# What a save gave the remote.
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save gave the remote. ref: the reference, '' where nothing was to be saved; commit: what it holds;
+    base: the commit of the base that the work began with; changed_files: against where it left the base.
+
+    no_change: nothing differs from the base, so there is no reference; more: the reference of what lies beside the
+    work, and beside: what that is; left_out: what could not be saved. Such a workspace is kept until a person removes
+    it. amiss: why the work is not all that was made. All of these are sentences.
+    """
+
+    repo: str
+    base: str
+    ref: str
+    commit: str
+    changed_files: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    more: str = ""
+    beside: tuple[str, ...] = ()
+    amiss: tuple[str, ...] = ()
+
+    @property
+    def no_change(self) -> bool:
+        """Whether nothing differs from the base."""
+        return not self.ref
+
+    def as_output(self) -> dict[str, Any]:
+        """Return what the result of the task says of it under `workspace`; the merge reads it there."""
+        more = {"more": self.more, "beside": list(self.beside), "left_out": list(self.left_out)}
+        said = {"repo": self.repo, "base": self.base, "ref": self.ref, "commit": self.commit, **more}
+        return {name: value for name, value in said.items() if value or name not in more}

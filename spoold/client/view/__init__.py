@@ -3,11 +3,7 @@
     view       View: what faces ask, answered from memory
     watch      Watch: a thread that looks
     following  how a view is kept up to date, look by look
-    pictures   the leader's snapshot, or where no leader lives one made by listing
     journals   the events, read from where the last look ended
-    relisting  when something is listed again, since the leader counts otherwise
-    filling    what names and events did not tell, read from the files of tasks
-    quiet      for how long what runs has said nothing
     table      the cards of all tasks, and how listings and events change them
     card       one task, in few bytes
     moves      what an event of a journal says about the place of its task

@@ -10,28 +10,36 @@ Touches: threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import nlargest
-from itertools import islice
-from typing import TypeVar
+from itertools import cycle, islice
+from sys import intern
+from typing import Any, TypeVar
 
-from spoold.client.view.filling import READING_S, Filling
+from spoold.client.info import kind_of, read_content, text_in
+from spoold.client.pauses import with_pauses
+from spoold.client.status import status
+from spoold.client.view.card import Card
 from spoold.client.view.journals import KEPT, Journals
 from spoold.client.view.metered import LOOKS_BURST, LOOKS_PER_S, Allowance, through
 from spoold.client.view.moves import move_of
-from spoold.client.view.pictures import Pictures
-from spoold.client.view.quiet import Quiet, Running
-from spoold.client.view.relisting import Relisting
 from spoold.client.view.table import Sweep, Table
+from spoold.protocol import codec, layout
 from spoold.protocol.amount import length
-from spoold.protocol.errors import SpoolError
+from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.event import Event
 from spoold.protocol.lifecycle import SHOWN, State
-from spoold.protocol.names import key
-from spoold.store import locate
+from spoold.protocol.names import EndedName, SnapshotName, key
+from spoold.protocol.plain import picture
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import Task
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
+from spoold.rules.gates.registry import conditions_of
+from spoold.store import locate, snapshots
 from spoold.store.locate import Located
 from spoold.store.store import Store
-from spoold.system.errnos import advice
+from spoold.system.errnos import advice, concerns_one_file
 from spoold.system.host import Host
 
 T = TypeVar("T")
@@ -249,3 +257,260 @@ def _slices(items: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(items)
     while some := list(islice(rest, _AT_ONCE)):
         yield some
+
+
+# What names and events did not tell, read from the files of tasks: type and batch, and the conditions of those that
+# wait.
+
+
+# How long (s) one look may read on a local disk, and how many files it may read on a share.
+READING_S, READS = 0.1, 3
+
+
+class Filling:
+    """The tasks whose files are to be read. conditions: of the tasks that wait and were read, by key."""
+
+    def __init__(self, store: Store, table: Table) -> None:
+        self._store, self._table = store, table
+        self._queue: deque[str] = deque()
+        self._queued: set[str] = set()
+        self.conditions: dict[str, Conditions] = {}
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def want(self, name: str, card: Card) -> None:
+        """Read the file of this card some day, if there is something to be read."""
+        if card.state != State.WAITING:
+            self.conditions.pop(name, None)
+        if name not in self._queued and self._lacks(name, card):
+            self._queue.append(name)
+            self._queued.add(name)
+
+    def _lacks(self, name: str, card: Card) -> bool:
+        if card.state == State.WAITING and card.conditional and name not in self.conditions:
+            return True
+        return not card.read
+
+    def some(self) -> list[tuple[str, Card]]:
+        """Take the next cards whose files are to be read now."""
+        found: list[tuple[str, Card]] = []
+        while self._queue and len(found) < READS:
+            name = self._queue.popleft()
+            self._queued.discard(name)
+            card = self._table.cards.get(name)
+            if card is not None and self._lacks(name, card):
+                found.append((name, card))
+        return found
+
+    def read(self, card: Card) -> tuple[dict[str, object], Conditions] | None:
+        """Return the content of its file and its conditions; None where the file has moved on."""
+        located = card.located()
+        content = read_content(self._store, located) if located is not None else {}
+        if not content or located is None:
+            return None
+        conditions = NO_CONDITIONS
+        if card.conditional:
+            try:
+                conditions = conditions_of(codec.check(Task, content, located.path))
+            except (BadFile, BadName):
+                conditions = NO_CONDITIONS  # the leader sets it aside
+        return content, conditions
+
+    def take(self, name: str, card: Card, found: tuple[dict[str, object], Conditions] | None) -> None:
+        """Take over what was read. A file that has moved on is wanted again when an event tells where it is."""
+        if found is None:
+            return
+        card.read = True
+        content, conditions = found
+        kind, batch = card.type or intern(kind_of(content)), card.batch or intern(text_in(content, "batch"))
+        if (kind, batch) != (card.type, card.batch):
+            with self._table.changing(card):
+                card.type, card.batch = kind, batch
+        if card.state == State.WAITING and card.conditional:
+            self.conditions[name] = conditions
+
+
+# The leader's snapshot, as it publishes one after the other; where no leader lives, a picture made by listing.
+
+
+# A leader publishes every interval, on a share every other one: so many of them without news, and it is asked for.
+SILENT, SILENT_SHARE = 2.0, 4.0
+
+
+class Pictures:
+    """The last picture. alike: whether only figures of machines differ from the one before."""
+
+    def __init__(self, store: Store, host: Host) -> None:
+        self._store, self._host = store, host
+        self._name: SnapshotName | None = None
+        self._news_at = float("-inf")
+        self._asked_at = float("-inf")
+        self.last: Snapshot | None = None
+
+    @property
+    def led(self) -> bool:
+        """Whether the picture is a leader's."""
+        return self.last is not None and self.last.source == "leader"
+
+    def look(self) -> bool:
+        """Take up a new snapshot; True if there was one. Errors: OSError."""
+        names = snapshots.list_snapshots(self._store.fs)
+        now = self._store.clock.monotonic()
+        newest = names[0] if names else None
+        if newest is not None and (self._name is None or newest > self._name):
+            self._name = newest
+            if self.last is not None and self._take(newest):
+                self._news_at = now
+                return True
+        intervals = SILENT_SHARE if self._store.fs.remote else SILENT
+        patience_s = max(1.0, intervals * self._store.basics.interval_s)
+        # What a leader has just published is believed for a while: it is asked for again before long.
+        waits = now - self._news_at < patience_s or now - self._asked_at < patience_s / 2
+        if waits and self.last is not None:
+            return False
+        return self._ask()
+
+    def _take(self, name: SnapshotName) -> bool:
+        path = layout.join(layout.STATUS, name.encode())
+        try:
+            found = picture.load_snapshot(self._store.fs.read(path), path)
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
+                raise
+            return False
+        except ValueError:
+            return False
+        self._show(found)
+        return True
+
+    def _ask(self) -> bool:
+        """Find out who leads. Takes some seconds where nobody does."""
+        before = self.last
+        found = status(self._store, self._host, self._store.clock, plainly=True)
+        self._asked_at = self._store.clock.monotonic()
+        self._show(found)
+        return before is None or _told(before) != _told(found)
+
+    def _show(self, found: Snapshot) -> None:
+        self.last = with_pauses(self._store, found)
+
+
+def _told(found: Snapshot) -> tuple[object, ...]:
+    return found.source, found.master, found.tasks, found.warnings, found.nodes
+
+
+# For how long what runs has said nothing: neither has its log grown, nor its own report changed.
+
+
+# Who asked within so many seconds still wants to know.
+WANTED_S = 10.0
+# How many logs are looked at in one look on a share.
+LOOKS = 2
+
+
+Running = tuple[str, int, str, Any]
+
+
+class Quiet:
+    """When each log changed last, by the file server's clock, and when each report did, by this machine's."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._wanted_at = float("-inf")
+        self._changed: dict[tuple[str, int], float] = {}
+        self._reports: dict[tuple[str, int], tuple[Any, float]] = {}
+        self._turn = 0
+
+    def want(self) -> None:
+        """Somebody asks."""
+        self._wanted_at = self._store.clock.monotonic()
+
+    def look(self, running: Iterable[Running], remote: bool) -> None:
+        """Look at the logs of these attempts (id, number, worker, report); on a share at a few of them in turn.
+
+        Errors: none.
+        """
+        now = list(running)
+        self._hear(now)
+        if self._store.clock.monotonic() - self._wanted_at > WANTED_S:
+            return
+        names = {(key(task), attempt) for task, attempt, _, _ in now}
+        self._changed = {name: at for name, at in self._changed.items() if name in names}
+        some = now
+        if remote and len(now) > LOOKS:
+            some = list(islice(cycle(now), self._turn, self._turn + LOOKS))
+            self._turn = (self._turn + LOOKS) % len(now)
+        for task, attempt, worker, _ in some:
+            try:
+                path = layout.join(layout.LOGS, EndedName(task, attempt, worker).log())
+                self._changed[key(task), attempt] = self._store.fs.stat(path).mtime_ns / 1e9
+            except (OSError, BadName):
+                continue  # it has written nothing yet
+
+    def _hear(self, running: Iterable[Running]) -> None:
+        """Note whose report has changed. One that is met for the first time says nothing about when."""
+        before, now = self._reports, self._store.clock.wall()
+        self._reports = {}
+        for task, attempt, _, report in running:
+            name = (key(task), attempt)
+            said, at = before.get(name, (report, float("-inf")))
+            self._reports[name] = (report, at if said == report else now)
+
+    def seconds(self) -> dict[tuple[str, int], float]:
+        """For how long (s) each has said nothing; those that are not known are left out."""
+        now = self._store.clock.wall()
+        told = {name: at for name, (_, at) in self._reports.items() if at > float("-inf")}
+        names = self._changed.keys() | told.keys()
+        return {name: max(0.0, now - max(self._changed.get(name, 0.0), told.get(name, 0.0))) for name in names}
+
+
+# When what a view counts is listed again, since the leader counts otherwise.
+
+
+# A difference that stands still for so long (s), or that lasts so long while tasks move, is a fault of the view. On a
+# share journals are read every few seconds.
+STILL_S, STILL_SHARE_S, LASTING_S = 3.0, 15.0, 60.0
+# How much of the time listing may take, how many round trips a second, and the least and the longest rest (s).
+PART, CALLS_PER_S, REST_S, REST_MOST_S = 0.01, 0.5, 5.0, 600.0
+
+
+class Relisting:
+    """differing: the states whose counts differ now."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self.differing: frozenset[State] = frozenset()
+        self._since = 0.0
+        self._still: tuple[object, ...] = ()
+        self._still_since = 0.0
+        self._not_before = float("-inf")
+        self._in_vain = 0
+
+    def due(
+        self, theirs: Mapping[State, int], ours: Mapping[str, int], changes: int, remote: bool
+    ) -> frozenset[State]:
+        """Return the states to be listed now; none in most cases. changes: the count of changes of the view."""
+        now = self._monotonic()
+        differing = frozenset(state for state, number in theirs.items() if ours.get(state.value, 0) != number)
+        if not differing:
+            self.differing, self._in_vain = differing, 0
+            return differing
+        if not self.differing:
+            self._since = now
+        self.differing = differing
+        still = (changes, *sorted(theirs.items()))
+        if still != self._still:
+            self._still, self._still_since = still, now
+        stands = now - self._still_since >= (STILL_SHARE_S if remote else STILL_S)
+        if (stands or now - self._since >= LASTING_S) and now >= self._not_before:
+            return differing
+        return frozenset()
+
+    def done(self, took_s: float, calls: int, changed: bool) -> None:
+        """They were listed. calls: what that cost in round trips; changed: whether it changed anything."""
+        self._in_vain = 0 if changed else self._in_vain + 1
+        rest_s = max(REST_S, took_s / PART, calls / CALLS_PER_S) * 2 ** min(self._in_vain, 10)
+        now = self._monotonic()
+        self._not_before = now + min(rest_s, REST_MOST_S)
+        self._since = self._still_since = now

@@ -2,7 +2,6 @@
 
     app        the file of each verb; the global options
     group      errors as sentences and exit codes, for every verb at once
-    parameters  values that need no conversion, taken as they are
     session    the values of the global options: the spool, and how much to log
     streams    this process's own stdin, stdout and stderr, also closed or full ones
     output     JSON for programs, columns and sentences for people
@@ -14,7 +13,6 @@
     shells     the scripts by which a shell asks for them
     nodes      a worker as a row of a table
     local_file a file on this machine, replaced as a whole
-    gates      what keeps tasks waiting, in lines
     drafting   the options that make up a task, shared by the verbs that submit
     extras     the error where an optional package is missing
     saving     a picture to stdout or into a file

@@ -3,24 +3,19 @@
     server       the protocol: lists tools and resources, calls them, bounds each call
     stdio        the server on stdin and stdout
     loopback     the server over HTTP on this machine, behind a guard
-    guard        who may speak to it over HTTP: the token, the host and the origin of a request
     token        the file that holds the token
     clients      the configuration to paste into a client
     registry     all tools, in the order in which a client lists them
     tool         what a tool is: its name, its models, its hints, its function
     session      one server's spool, role and memory
     roles        agent or operator, and who may be which
-    reach        which tasks the caller may see and end
     crew         the workers that this server starts on its own machine
-    slot         the slot of the caller's own task, lent while a call waits
     waits        waiting for tasks, cut before a client gives up
     keys         ids that follow from idempotency keys
     submitting   tasks on their way into the spool
     drafts       what arguments are as fields of a task
     arguments    field types that several tools share
     views        tasks and results as the tools answer with them
-    words        errors in words, for a model that has to correct its call
-    resources    a task, its log and the queue, by URI
 
 The tools, by noun:
 

@@ -1,6 +1,5 @@
 """`spool top`: the pool on a terminal, live, with keys to go deeper and to act.
 
-    app       the application: what keys and commands do
     paged     the stack of pages, and when to look again
     acts      the actions, as proposals that say what will happen
     asking    the box that asks, and the line in which a person types
@@ -12,7 +11,6 @@
     source    what pages ask
     aside     calls that may block, in threads
     sheet     the widgets: lines that are drawn where they changed
-    bars      the lines around a page
     lines     lines of words and styles; what stands behind a row
     fit       tables in a given number of columns
     figures   ages, bars and amounts in few columns

@@ -10,12 +10,10 @@
     later       what takes long to read: a page is shown without it meanwhile
     copies      finished pages, made once for all who ask
     updates     the stream that says that something changed
-    markup      Jinja, and how figures, moments and states are written in a page
     address     what a page shows, as the part of its URL behind the `?`
     pages       one module for each view
     acting      the forms that cancel, retry, answer: only with --allow-actions
     seen        what the page of an action shows of tasks, and a digest of it: only what was shown is done
-    deeds       what an action posts
 
 A page is HTML from the server, and works without scripts. With them, the page hears over one stream that something
 changed, asks for its own URL again, once a second at most, and replaces what differs; so scroll, focus and what was

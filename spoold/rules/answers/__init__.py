@@ -4,7 +4,6 @@
     reasons     why it is not running, in words
     failed      why it failed, and what would help
     takers      the workers' side of that: which of them could take it
-    starters    the command that starts a worker which could
     story       everything that happened to one task, in words
     messages    what its agent was told, and which attempts have it
     selection   which tasks are meant by state, type and batch

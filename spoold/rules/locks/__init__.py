@@ -1,6 +1,5 @@
 """Locks: which tasks may not run together, and who goes first.
 
-    overlap  can two patterns cover the same thing?
     demand   what one task locks, to write and to read, and whether two demands conflict
     turns    the tasks that wait for nothing but locks, in line
     book     who holds what, and who keeps a task back

@@ -16,7 +16,6 @@
     members     which open tasks are of which batch, and which batches are over
     parked      requests about single tasks, and what waits for one
     queues      the order of what may run
-    locking     who waits behind whom for a lock
     yielding    which ready tasks make way for a more urgent one
     keeping_back what is kept for a task that has some of what it needs, and lacks the rest
     instead     as which other types tasks run while a limit of their own is closed

@@ -7,8 +7,6 @@
     preparation what a claimed task gets before it starts, piece by piece
     resuming    attempts that were frozen while their worker had no lease, and may go on
     settling    an ended attempt → its result → its commit
-    recording   the record of it, with the sum over all attempts
-    overlaps    which other attempts changed the same files at the same time
     output      its output: returned, written as its result, or printed
     redacting   what it says, masked: secrets, tokens, and what the owner of the machine names
     logs        output of attempts → logs/, and which of it was lost

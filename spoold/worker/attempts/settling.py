@@ -10,20 +10,24 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from spoold.protocol import codec, layout
+from spoold.protocol import codec, layout, quantity
+from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import key, parse_task
-from spoold.protocol.result import Code, Error, Status, own_reason
+from spoold.protocol.names import EventsName, key, parse_events, parse_task
+from spoold.protocol.result import Code, Error, Status, Total, own_reason
 from spoold.rules.attempts import elsewhere, ends, retry
 from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts.accounts import plus
 from spoold.rules.attempts.durations import Lately
 from spoold.rules.attempts.memory import in_vain
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy, retry_policy
+from spoold.rules.locks.touched import CHANGED, Touched, common, touched_in
 from spoold.runner.job import Ending
 from spoold.store.absence import names_in
 from spoold.store.answers import replies
@@ -34,17 +38,114 @@ from spoold.store.mover import Fate
 from spoold.store.obstacles import why_unwritten
 from spoold.store.own_time import Slice
 from spoold.store.records import set_aside, write_record
-from spoold.store.store import Store
+from spoold.store.store import Store, stamp
 from spoold.system.refusals import Fault, fault_of
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.logs import Logs
 from spoold.worker.attempts.output import Output, output_of
-from spoold.worker.attempts.overlaps import Overlaps
-from spoold.worker.attempts.recording import Conclusion, Spent, record_of
 from spoold.worker.attempts.writers import Writers
 from spoold.worker.intake.allowance import Allowance
 from spoold.worker.intake.company import Company
+
+# The conclusion about an ended attempt, and its record: the fields of its result, with the sum over all attempts.
+
+
+_SUMMED = ("duration_s", "cpu_s", "tokens_used", "cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The conclusion about an ended attempt: its outcome, the decision of the retry rule, and its output.
+
+    before: the total of the attempts before it; summed: whether that could be read; overlaps: which other attempts
+    changed the same files at the same time.
+    """
+
+    outcome: Outcome
+    decision: retry.Again | retry.End
+    output: Output
+    before: Total | None = None
+    summed: bool = True
+    overlaps: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(slots=True)
+class Spent:
+    """The total of the attempts that this worker has committed since it started. Times in seconds."""
+
+    attempts: int = 0
+    duration_s: float = 0.0
+    cpu_s: float = 0.0
+    tokens_used: float = 0
+    cost_usd: float = 0
+
+    def add(self, attempt: Attempt, output: Output) -> None:
+        """Add one attempt."""
+        self.attempts += 1
+        if attempt.ending is not None:
+            self.duration_s = quantity.plus(self.duration_s, attempt.ending.duration_s)
+            self.cpu_s = quantity.plus(self.cpu_s, attempt.ending.cpu_s or 0.0)
+        self.tokens_used = quantity.plus(self.tokens_used, output.figures.tokens_used or 0)
+        self.cost_usd = quantity.plus(self.cost_usd, output.figures.cost_usd or 0)
+
+    def total(self) -> Total:
+        """Return the total as a heartbeat says it."""
+        return Total(
+            attempts=self.attempts,
+            duration_s=round(self.duration_s, 3),
+            cpu_s=round(self.cpu_s, 3),
+            tokens_used=self.tokens_used,
+            cost_usd=round(self.cost_usd, 9),
+        )
+
+
+def record_of(attempt: Attempt, verdict: Conclusion, now: str, uses: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of a Result, made of values that are checked already, so no model need check them again.
+
+    uses: the units that it used of each limit.
+    """
+    ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
+    error = verdict.decision.error
+    result = {
+        "task_id": attempt.name.id,
+        "attempt": attempt.name.attempt,
+        "worker_id": attempt.worker,
+        "status": outcome.status,
+        "started_at": stamp(ending.started_at if ending else attempt.started_at),
+        "completed_at": stamp(ending.ended_at) if ending else now,
+        "duration_s": round(ending.duration_s, 6) if ending else 0.0,
+        "exit_code": ending.exit_code if ending else None,
+        "output": output.value,
+        "output_format": output.format,
+        "output_problem": output.problem,
+        "error": error.model_dump(mode="json") if error else None,
+        "tokens_used": output.figures.tokens_used,
+        "cost_usd": output.figures.cost_usd,
+        "log": attempt.log.rpartition("/")[2] if attempt.logged or attempt.frozen_s else None,
+        "type": attempt.kind,
+        "instead_of": attempt.lane.instead_of or None,
+        "batch": attempt.task.batch,
+        "budgets": attempt.task.budgets,
+        "budget": attempt.task.reserves,
+        "partial": outcome.status is not Status.SUCCESS and bool(output.value),
+        "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
+        "frozen_s": round(ending.frozen_s, 3) if ending and ending.frozen_s else None,
+        "cpu_s": round(ending.cpu_s, 6) if ending and ending.cpu_s is not None else None,
+        "estimated": False,
+        "changed_files": output.figures.changed_files or None,
+        "files_overlap": verdict.overlaps or None,
+        "total": None,
+        "approval": attempt.approval,
+        "questions": attempt.questions,
+        "uses": dict(uses) or None,
+    }
+    if attempt.name.attempt > 1 and verdict.summed:
+        own = Total.model_validate({"attempts": 1, **{name: result[name] for name in _SUMMED}})
+        total = own if verdict.before is None else plus(verdict.before, own)
+        result["total"] = total.model_dump(mode="json")
+    return result
+
 
 # This many results are made durable with one wait, where the disk is this machine's. That waits for the writes of
 # other programs, too: after a wait longer than LONG_S (s), each result waits for itself for a while (s).
@@ -349,3 +450,70 @@ def _exited(ending: Ending, policy: RetryPolicy, retry_after_s: float | None) ->
     return (
         outcome if outcome.status is Status.SUCCESS else replace(outcome, message=ending.message or outcome.message)
     )
+
+
+# Which other tasks changed the same files at the same time, of an attempt whose result says what it changed.
+
+
+# So much (bytes) of the end of each journal is read.
+TAIL_BYTES = 1 << 20
+# A journal that was last written so long (s) before the attempt began is not read.
+STALE_S = 600.0
+
+
+class Overlaps:
+    """Finds them for one worker, each attempt once."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+        self._found: dict[str, tuple[dict[str, Any], ...]] = {}
+
+    def of(self, attempt: Attempt, files: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+        """Return the attempts that overlap with this one, each with the files: as in a result."""
+        if not files or attempt.ending is None:
+            return ()
+        if attempt.key not in self._found:
+            # The pool's time: the clocks of two workers may differ.
+            ended = self._store.common.wall()
+            began = ended - attempt.ending.duration_s - attempt.ending.frozen_s
+            mine = Touched(attempt.name.id, attempt.name.attempt, began, ended, files)
+            self._journal.note(CHANGED, mine.task, mine.attempt, began=began, ended=ended, files=files)
+            self._journal.flush(last=True)
+            self._found[attempt.key] = common(mine, self._others(began))
+        return self._found[attempt.key]
+
+    def committed(self, attempt: Attempt) -> None:
+        """Tell the journal of overlaps, once the attempt is committed."""
+        if found := self._found.pop(attempt.key, ()):
+            self._journal.note("FILES_OVERLAP", attempt.name.id, attempt.name.attempt, overlaps=found)
+
+    def forget(self, attempt: Attempt) -> None:
+        """Forget an attempt that is not committed."""
+        self._found.pop(attempt.key, None)
+
+    def _others(self, began: float) -> Iterator[Touched]:
+        with contextlib.suppress(OSError):
+            names = sorted(name for name in map(parse_events, self._store.fs.list(layout.EVENTS)) if name is not None)
+            newest = {name.writer: name for name in names}
+            for name in newest.values():
+                found: list[Touched] = []
+                with self._store.faults.handling("journal", name.encode()):
+                    found += self._read(name, began)
+                yield from found
+
+    def _read(self, name: EventsName, began: float) -> Iterator[Touched]:
+        """What a journal tells, unless it was last written long before that moment: dead nodes leave many."""
+        path = layout.join(layout.EVENTS, name.encode())
+        data = b""
+        with contextlib.suppress(OSError):
+            seen = self._store.fs.stat(path)
+            if seen.mtime_ns / 1e9 > began - STALE_S:
+                data = self._store.fs.read(path, offset=max(0, seen.size - TAIL_BYTES))
+        for line in data.splitlines():
+            if CHANGED.encode() in line:
+                touched = None
+                with self._store.faults.handling("line of journal", name.encode()), contextlib.suppress(BadFile):
+                    touched = touched_in(codec.load(line, path))
+                if touched is not None:
+                    yield touched

@@ -2,8 +2,6 @@
 
     handler     how the tasks of one type are run, and what they may say about it
     permits     what a task may say about how it is run: directory, variables, standard input
-    filling     a handler's command with a task's fields filled in
-    hazards     words that programs take for more than an operand
     secrets     where the secrets are that a handler names, and their values
     preparing   task + handler → program, environment, folder, limits
 

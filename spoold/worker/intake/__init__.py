@@ -5,8 +5,6 @@
     claims      this worker's claims, as the share shows them
     allowance   the limits as this worker keeps them: closed ones, and those that count per worker
     cooldown    which tasks and types it leaves to others for a while
-    breaking    which types it leaves to others since they failed here in a row
-    crowding    which types it leaves to others since enough of their tasks run here
     company     the other workers: which of them could run a task that this one cannot
 
 Law: a claim is a rename into the worker's own directory; no other node moves there but the leader, to reap.

@@ -17,14 +17,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
+from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.settings import LimitSettings
 from spoold.rules.attempts import quota as quotas
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.quota import Quota
+from spoold.rules.scheduling.breakers import CLOSED, Row, went
 from spoold.rules.scheduling.keeping import machine_has, machine_needs
 from spoold.rules.scheduling.matching import LIMIT, TYPE
 from spoold.rules.scheduling.resources import limits_used
@@ -33,8 +36,60 @@ from spoold.store import control
 from spoold.store.journal import Journal
 from spoold.store.store import Store, stamp
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.intake.breaking import Breaking
-from spoold.worker.intake.crowding import NO_BOUNDS, Crowding
+
+# The handlers of which only so many tasks may run on this worker at once (`max_concurrent`).
+
+
+NO_BOUNDS: Mapping[str, int] = {}
+
+
+class Crowding:
+    """Knows of which types enough tasks run here. bounds: how many may, by type."""
+
+    def __init__(self, bounds: Mapping[str, int]) -> None:
+        self.bounds = bounds
+        self._count: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """Count anew: what runs is told next."""
+        self._count.clear()
+
+    def take(self, lane: Lane) -> None:
+        """Count a task that runs here, or is about to."""
+        if self._most(lane) is not None:
+            self._count[lane.type] += 1
+
+    def lets(self, lane: Lane) -> bool:
+        """Whether one more task of the lane may run."""
+        most = self._most(lane)
+        return most is None or self._count[lane.type] < most
+
+    def needs(self, lane: Lane) -> dict[str, float]:
+        """What a task of the lane takes of its handler's bound, as `keeping` names it."""
+        return {} if self._most(lane) is None else {f"handler {lane.type}": 1.0}
+
+    def has(self, lane: Lane) -> dict[str, float]:
+        """The bound of the lane's handler."""
+        most = self._most(lane)
+        return {} if most is None else {f"handler {lane.type}": float(most)}
+
+    def full(self, lane: Lane, others: Iterable[Lane]) -> bool:
+        """Whether so many of these others are of its type that it may not run beside them."""
+        most = self._most(lane)
+        return most is not None and sum((one.run, one.type) == (lane.run, lane.type) for one in others) >= most
+
+    def shuns(self) -> dict[str, str]:
+        """The types that are left to others for now, with the reason, by the count of the last step."""
+        return {
+            kind: f"it runs {amount(count, 'task')} of this type, as many as it may (max_concurrent of its handler)"
+            for kind, count in self._count.items()
+            if count >= self.bounds[kind]
+        }
+
+    def _most(self, lane: Lane) -> int | None:
+        """Return how many tasks of the lane's type may run here; None for any number."""
+        return self.bounds.get(lane.type) if lane.run == "handler" else None
+
 
 # What people are told of a task that closes a limit which it does not use.
 FOREIGN = ", which does not use it"
@@ -271,3 +326,76 @@ def _mosts(limit: LimitSettings, started: int = 0) -> list[int]:
     """Return how many units may be used, by its `max` and by its rate, of which some have started."""
     most = [] if limit.max is None else [limit.max]
     return most if limit.rate is None else [*most, limit.rate.count - started]
+
+
+# Failures in a row on this worker, by type: after as many as its breaker allows, the type is left to others.
+
+
+# An attempt: the key of its task, and its number.
+_Tried = tuple[str, int]
+
+
+class Breaking:
+    """One worker's breakers."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+        self._rows: dict[str, Row] = {}
+        self._trials: dict[str, _Tried] = {}
+
+    def learn(self, attempt: Attempt) -> None:
+        """Count an attempt that is over."""
+        kind, outcome = attempt.lane.type, attempt.judged
+        tried = self._trials.get(kind) == (key(attempt.name.id), attempt.name.attempt)
+        if tried:
+            del self._trials[kind]
+        rule = self._store.settings.of(kind).breaker
+        if rule is None or attempt.fenced:
+            return
+        well = None if outcome is None else went(outcome.status, outcome.code)
+        if outcome is None or well is None:
+            return
+        before, now = self._rows.get(kind, CLOSED), self._store.clock.monotonic()
+        last = f"task {attempt.name.id}, attempt {attempt.name.attempt}, {outcome.message}"
+        self._put(kind, before, before.after(well, last, rule, now, tried=tried))
+
+    def shuns(self) -> dict[str, str]:
+        """Return the types that this worker leaves to others now, as `matching.shuns` reads it, with the reason."""
+        now = self._store.clock.monotonic()
+        for kind, row in list(self._rows.items()):
+            self._put(kind, row, row.under(self._store.settings.of(kind).breaker, now))
+        return {
+            f"{TYPE}{kind}": f"{amount(row.failures, 'failure')} in a row here, last: {row.last}; it takes one again "
+            f"at {stamp(self._store.common.wall() + row.until - now)}"
+            for kind, row in self._rows.items()
+            if row.until is not None and row.until > now
+        }
+
+    def lets(self, lane: Lane) -> bool:
+        """Whether a task of the lane may be claimed: while one tries an open breaker, no other."""
+        row = self._rows.get(lane.type)
+        if row is None or row.until is None:
+            return True
+        return row.until <= self._store.clock.monotonic() and lane.type not in self._trials
+
+    def claimed(self, name: TaskName, lane: Lane) -> None:
+        """Note a claim: with an open breaker it is the one that tries."""
+        row = self._rows.get(lane.type)
+        if row is not None and row.until is not None:
+            self._trials[lane.type] = key(name.id), name.attempt
+
+    def forget_gone(self, running: Collection[str]) -> None:
+        """Forget trials whose tasks this worker does not have any more. running: keys of its tasks."""
+        self._trials = {kind: tried for kind, tried in self._trials.items() if tried[0] in running}
+
+    def _put(self, kind: str, before: Row, row: Row) -> None:
+        self._rows.pop(kind, None)
+        if row.failures:
+            self._rows[kind] = row
+        worker = self._store.writer
+        if before.until is None and row.until is not None:
+            until = stamp(self._store.common.wall() + row.until - self._store.clock.monotonic())
+            self._journal.note("BREAKER_OPENED", type=kind, of=worker, failures=row.failures, until=until)
+        elif before.until is not None and row.until is None:
+            self._journal.note("BREAKER_CLOSED", type=kind, of=worker)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from spoold.agents.adapters import resets, zones
+from spoold.agents.adapters import resets
 from tests.agents.adapters.reset_sentences import ROWS
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
@@ -279,6 +279,6 @@ def test_a_flood_takes_no_longer_than_its_length(part: str) -> None:
 
 
 def test_a_zone_that_nobody_knows_is_none() -> None:
-    assert zones.zone("Nowhere/Atall") is None
-    assert zones.zone("UTC+99") is None
-    assert zones.zone("../../etc/passwd") is None
+    assert resets.zone("Nowhere/Atall") is None
+    assert resets.zone("UTC+99") is None
+    assert resets.zone("../../etc/passwd") is None

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.plan.approving import asking
 from spoold.agents.plan.drawing import Plan
-from spoold.agents.plan.keeping import keep
 from spoold.agents.plan.prompting import planner_task, prompt
+from spoold.agents.plan.proposing import asking, keep
 from spoold.agents.prompting import filled
 from spoold.client.agents import Served
 from spoold.protocol.errors import SpoolError

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from spoold.agents.plan import judging
+from spoold.agents.plan import proposing
 from spoold.agents.plan.answering import completed, read
-from spoold.agents.plan.judging import FAULTS_MAX, TASKS_MAX, Known, ids_in, judge, tasks_of, unserved
+from spoold.agents.plan.proposing import FAULTS_MAX, TASKS_MAX, Known, ids_in, judge, tasks_of, unserved
 from spoold.client.agents import Served
 from spoold.protocol.settings import Settings
 
@@ -91,5 +91,5 @@ def test_limits_of_the_spool_and_of_a_plan_are_faults(monkeypatch: pytest.Monkey
     answer = read(json.dumps({"id": "a", "agent": "coder", "prompt": "x" * 2000}), "plan")
     (fault,) = judge(answer, small, "plan", Known(SERVED, {}))
     assert str(fault).startswith("plan line 1: has ")
-    monkeypatch.setattr(judging, "TASKS_MAX", 0)
+    monkeypatch.setattr(proposing, "TASKS_MAX", 0)
     assert "plan less" in str(judge(answer, small, "plan", Known(SERVED, {}))[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.agents.sandbox import bwrap, podman, systemd
+from spoold.agents.sandbox import bwrap, podman, wrapping
 from spoold.agents.sandbox.ground import Ground
 from spoold.agents.sandbox.places import Place
 from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
@@ -33,7 +33,7 @@ def line(sandbox: Sandbox, env: dict[str, str] = ENV) -> Wrapped:
         return podman.command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"], OWN)
     wrapped = bwrap.command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"])
     return (
-        wrapped if sandbox.kind == "bwrap" else systemd.command(sandbox, wrapped, "/usr/bin/systemd-run", 1000, OWN)
+        wrapped if sandbox.kind == "bwrap" else wrapping.command(sandbox, wrapped, "/usr/bin/systemd-run", 1000, OWN)
     )
 
 

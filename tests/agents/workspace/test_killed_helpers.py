@@ -9,8 +9,7 @@ import pytest
 from spoold.agents.workspace import committing
 from spoold.agents.workspace.git import KILLED, Done, Git, GitFailed
 from spoold.agents.workspace.remote import RemoteAway
-from spoold.agents.workspace.saved import Saved
-from spoold.agents.workspace.workspace import Workspace
+from spoold.agents.workspace.workspace import Saved, Workspace
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.repos import Remote, git, workspace, write
 

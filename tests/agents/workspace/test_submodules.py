@@ -8,7 +8,7 @@ import pytest
 
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed
-from spoold.agents.workspace.submodules import addresses
+from spoold.agents.workspace.workspace import addresses
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 
