@@ -28,7 +28,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-HOOK = '''
+HOOK = """
 import atexit, os, sys, threading, time
 
 folder, begin, house = os.environ.pop("S_FOLDER"), os.environ["S_BEGIN"], os.environ["S_HOUSE"]
@@ -70,7 +70,7 @@ leave = os._exit
 os._exit = lambda status: (tell(), leave(status))
 threading.setprofile(look)
 sys.setprofile(look)
-'''
+"""
 IDLE_S, START_S, END_S = 10.0, 4.0, 60.0
 
 

@@ -22,15 +22,11 @@ import threading
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
-from spoold.daemon.actors import hinted, open_spool
-from spoold.daemon.eof import at_eof
-from spoold.daemon.freezing import Freezing
-from spoold.daemon.logs import configure
-from spoold.daemon.loop import Actor, Loop
-from spoold.daemon.naming import node_id
-from spoold.daemon.nap import Nap
-from spoold.daemon.pulse import Pause, Pulse
-from spoold.daemon.signals import Signals
+from spoold.daemon.daemon_log import configure
+from spoold.daemon.loop import Actor, Loop, hinted, open_spool
+from spoold.daemon.node_ids import node_id
+from spoold.daemon.progress_watch import Freezing, Pause, Pulse
+from spoold.daemon.signals import Nap, Signals, at_eof
 from spoold.protocol.amount import precise
 from spoold.protocol.errors import BadFile
 from spoold.rules.share.blame import LEAST_S, Spent, judge
@@ -39,7 +35,7 @@ from spoold.system import mounts
 from spoold.system.clock import SystemClock
 
 if TYPE_CHECKING:
-    from spoold.worker.config import WorkerConfig
+    from spoold.worker.handlers.worker_config import WorkerConfig
 
 
 log = logging.getLogger("spoold")
@@ -59,7 +55,7 @@ EXIT_UNAVAILABLE = 69
 
 def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
     """Run a master until a signal; returns the exit status. Errors: Unavailable at the start, BadFile."""
-    from spoold.daemon.leading import MasterActor  # a worker need not load a master
+    from spoold.daemon.master_actor import MasterActor  # a worker need not load a master
 
     configure()
     conceal()
@@ -73,7 +69,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable at the start, BadFile."""
-    from spoold.daemon.working import WorkerActor
+    from spoold.daemon.worker_actor import WorkerActor
     from spoold.runner.runner import Runner, become_subreaper
 
     configure()

@@ -20,9 +20,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from spoold.daemon.eof import at_eof
-from spoold.daemon.logs import configure
-from spoold.daemon.signals import Signals
+from spoold.daemon.daemon_log import configure
+from spoold.daemon.signals import Signals, at_eof
 from spoold.runner.tree import conceal
 
 log = logging.getLogger("spoold")

@@ -19,21 +19,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from spoold.master import cadence, doors, following, placing, relisting
-from spoold.master.breakers import Breakers
-from spoold.master.budgets import Budgets
-from spoold.master.desk import DAMAGED_MEND, OF_ONE_FILE_MEND, Desk
-from spoold.master.feed import Feed, Subscriber
-from spoold.master.following import follow
-from spoold.master.leadership import Leadership
-from spoold.master.orders import Orders
-from spoold.master.own_door import own_door
-from spoold.master.place import Place
-from spoold.master.placing import gather_facts
-from spoold.master.relisting import BREATHE_EVERY, adopt, list_waiting
-from spoold.master.reporting import Reporting
+from spoold.master.intake import admission_directories
+from spoold.master.limits.budget_accounts import Budgets
+from spoold.master.limits.capacity import Breakers
+from spoold.master.limits.result_stream import Feed, Subscriber
+from spoold.master.listing import refresh
+from spoold.master.listing.refresh import BREATHE_EVERY, adopt, follow, list_waiting
+from spoold.master.report.status_report import Reporting
 from spoold.master.stages import STAGES, Duties, run_safely
-from spoold.master.step_state import StepState
+from spoold.master.state.leader_state import DAMAGED_MEND, OF_ONE_FILE_MEND, Desk, Orders, StepState, own_door
+from spoold.master.state.leadership import Leadership
+from spoold.master.state.tree_view import Place
+from spoold.master.tasks import scheduler
+from spoold.master.tasks.scheduler import gather_facts
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.lifecycle import State, shown_end
@@ -155,7 +153,7 @@ class Master:
                 step = self._lead(desk)
             self.leadership.came_to(None, now.monotonic)
             return step
-        except doors.DoorShut:
+        except admission_directories.DoorShut:
             self._desk = None  # if this master still leads, it begins its epoch anew
             log.info("a later leader shut the door of epoch %d, or it was removed", self.leadership.epoch)
             return LeaderStep(False, now.monotonic + DOOR_SHUT_S, leading=self.leading)
@@ -223,7 +221,7 @@ class Master:
         desk = Desk(self.store, self._journal, epoch, step, watch, door, orders, polling, breathe=self._breathe)
         desk.damaged, desk.book, desk.breakers = self._damaged, self._budgets.book, self._breakers.book
         take_over(desk)
-        placing.reject_copies(desk)
+        scheduler.reject_copies(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
         self._doors_at = self._relist_at = now.monotonic + beat.dead_after_s
         self._journal.note("LEADING", holder=self.store.writer, waiting=len(desk.backlog))
@@ -246,7 +244,7 @@ class Master:
         if desk is None or not desk.polling.rationed or now.monotonic >= self._due:
             return False
         desk.step.begin(now)
-        following.follow(desk)
+        refresh.follow(desk)
         self._followed = desk.step.busy or desk.step.listed.beats
         return not self._followed
 
@@ -265,7 +263,7 @@ class Master:
             desk.backlog.next_due(),
             duties.requests.next_due(desk),
             self.leadership.renew_due,
-            cadence.ends_due(desk),
+            refresh.ends_due(desk),
         ]
         if not desk.polling.rationed or duties.reporting.stale:
             dues += [self._presence.next_due(), duties.report_due]  # else the step that renews the token does these
@@ -275,21 +273,21 @@ class Master:
         due = min(due for due in dues if due is not None)
         self._due = now if unsettled else due
         since_s, self._stepped_at = now - self._stepped_at, now
-        rest_s = cadence.rest_s(desk, duties.taken, since_s)
+        rest_s = refresh.rest_s(desk, duties.taken, since_s)
         return LeaderStep(step.busy, now if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:
         now = desk.step.now.monotonic
         if self._doors_at is not None and now >= self._doors_at:
             self._restore()
-            doors.shut_others(desk)
-            doors.look_behind(desk)
-            self._doors_at = now + relisting.EVERY_S
+            admission_directories.shut_others(desk)
+            admission_directories.look_behind(desk)
+            self._doors_at = now + refresh.RELIST_EVERY_S
         if self._relist_at is not None and now >= self._relist_at:
-            relisting.relist(desk)
-            placing.reject_copies(desk)
+            refresh.relist(desk)
+            scheduler.reject_copies(desk)
             before_s, self._relisted_s = self._relisted_s, self.store.clock.monotonic() - now
-            self._relist_at = now + relisting.rest_s(self._relisted_s, before_s)
+            self._relist_at = now + refresh.relist_in_s(self._relisted_s, before_s)
             self._standing.relisted(desk)
         self._standing.step(desk)
 
@@ -301,7 +299,7 @@ class Master:
         if token is None or now >= self.leadership.renew_must:
             self._renew(now)
         if self.leadership.token is None or self.leadership.epoch != self._led_epoch:
-            raise doors.DoorShut(layout.ADMITTING)
+            raise admission_directories.DoorShut(layout.ADMITTING)
         if self._presence.due(now):
             self._renew(now)
 
@@ -345,7 +343,7 @@ class Master:
 
 def take_over(desk: Desk) -> None:
     """Learn the whole tree. Errors: OSError; then the epoch has not begun and the next step tries again."""
-    doors.open_door(desk)
+    admission_directories.open_door(desk)
     follow(desk)
     for number, (_, name, kind) in enumerate(list_archived(desk.store.fs, blocked=desk.view.blocked), 1):
         desk.view.archived.add(key(name.id), shown_end(State(kind), skipped=name.skipped))

@@ -1,5 +1,7 @@
 """The leader's step as a table: its stages in order, with the reads of each, and the moves that it is for.
 
+It stands apart from `master`, its only user: this is what docs/internals.md shows.
+
 Law: a step of a leader is this table, walked from top to bottom. Each stage sees what those before it have changed. A
 test holds the table equal to the one in docs/internals.md, and its moves to those of `lifecycle`. The module that a
 stage calls says what the stage may touch.
@@ -10,26 +12,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from spoold.master import counting, doors, following, placing, reaping, relisting
-from spoold.master.batches import Batches
-from spoold.master.breakers import Breakers
-from spoold.master.budgets import Budgets
-from spoold.master.clearing import Clearing
-from spoold.master.desk import Desk
-from spoold.master.drops import Drops
-from spoold.master.feed import Feed
-from spoold.master.kept import Kept
-from spoold.master.leadership import Leadership
-from spoold.master.membership import Membership
-from spoold.master.place import Place
-from spoold.master.placing import hold_one
-from spoold.master.rejecting import take_away
-from spoold.master.rejudging import Rejudging
-from spoold.master.reporting import Reporting
-from spoold.master.requests import Requests
-from spoold.master.reservations import standing
-from spoold.master.retaining import Retaining
-from spoold.master.units_lent import loan_of
+from spoold.master.intake import admission_directories
+from spoold.master.intake.batch_admission import Batches, WatchedBatches
+from spoold.master.intake.drops import Drops
+from spoold.master.intake.requeue_changed import Rejudging
+from spoold.master.limits import capacity
+from spoold.master.limits.budget_accounts import Budgets
+from spoold.master.limits.capacity import Breakers
+from spoold.master.limits.result_stream import Feed
+from spoold.master.listing import refresh
+from spoold.master.listing.batch_members import Membership
+from spoold.master.people.requests import Requests
+from spoold.master.people.reserving import standing
+from spoold.master.report.status_report import Reporting
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.leadership import Leadership
+from spoold.master.state.limit_usage import loan_of
+from spoold.master.state.rejecting import take_away
+from spoold.master.state.tree_view import Place
+from spoold.master.tasks import reaping, scheduler
+from spoold.master.tasks.archiving import Clearing, Retaining
+from spoold.master.tasks.scheduler import hold_one
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import OF_A_LOAN, Request, Verb, loan_mark
@@ -62,7 +65,7 @@ class Duties:
     breakers: Breakers
     drops: Drops = field(default_factory=Drops)
     batches: Batches = field(default_factory=Batches)
-    kept: Kept = field(default_factory=Kept)
+    kept: WatchedBatches = field(default_factory=WatchedBatches)
     rejudging: Rejudging = field(default_factory=Rejudging)
     membership: Membership = field(default_factory=Membership)
     requests: Requests = field(default_factory=Requests)
@@ -109,18 +112,18 @@ def run_safely(stage: Stage, desk: Desk, duties: Duties) -> None:
 
 def _follow(desk: Desk, duties: Duties) -> None:
     if not duties.followed:
-        following.follow(desk)
+        refresh.follow(desk)
 
 
 def _gather(desk: Desk, duties: Duties) -> None:
     duties.requests.of_tasks.gather(desk)
     duties.budgets.begin(desk, duties.feed)
     duties.breakers.begin(desk, duties.feed)
-    placing.gather_facts(desk)
+    scheduler.gather_facts(desk)
 
 
 def _count(desk: Desk, duties: Duties) -> None:
-    counting.count_active(desk)
+    capacity.count_active(desk)
     duties.budgets.count(desk, duties.feed)
     count_locks(desk)
 
@@ -148,7 +151,7 @@ def _batches(desk: Desk, duties: Duties) -> None:
 
 
 def _hold_back(desk: Desk, _: Duties) -> None:
-    placing.hold_back(desk)
+    scheduler.hold_back(desk)
     hold_back_clashing(desk)
 
 
@@ -157,7 +160,7 @@ def _members(desk: Desk, duties: Duties) -> None:
 
 
 def _promote(desk: Desk, duties: Duties) -> None:
-    duties.taken = placing.promote(desk)
+    duties.taken = scheduler.promote(desk)
     duties.budgets.tell(desk)
     duties.left += desk.backlog.locks.left
 
@@ -182,7 +185,7 @@ STAGES: tuple[Stage, ...] = (
         ("admitting → admitting",),
         vital=True,
     ),
-    Stage("missing", lambda desk, _: relisting.settle_missing(desk), "tasks that the listings no longer show"),
+    Stage("missing", lambda desk, _: refresh.settle_missing(desk), "tasks that the listings no longer show"),
     Stage("count", _count, "tasks that are ready, claimed or missing", vital=True),
     Stage("loans", lambda desk, _: step(desk), "loans of units in control/", vital=True),
     Stage("watch", _watch, "heartbeats", vital=True),
@@ -193,10 +196,10 @@ STAGES: tuple[Stage, ...] = (
         "the claims of dead nodes, and the heartbeats again",
         ("claimed → returned", "claimed → failed"),
     ),
-    Stage("return", lambda desk, _: placing.place_returned(desk), "returned/", ("returned → waiting",)),
+    Stage("return", lambda desk, _: scheduler.place_returned(desk), "returned/", ("returned → waiting",)),
     Stage(
         "finish",
-        lambda desk, _: doors.finish(desk),
+        lambda desk, _: admission_directories.finish(desk),
         "tasks in the leader's own door",
         ("admitting → waiting", "admitting → ready"),
     ),
@@ -245,7 +248,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time", vital=True),
     Stage(
         "refuse",
-        lambda desk, _: placing.fail_refused(desk),
+        lambda desk, _: scheduler.fail_refused(desk),
         "tasks that the gates refuse, and deadlines that are past",
         ("waiting → failed", "ready → failed"),
     ),

@@ -93,7 +93,7 @@ def parse_standing(name: str) -> DoorEntry | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DoorName:
-    """`EPOCH.HOLDER.NUMBER` in admitting/: a leader's way in. A new one has another number: see `master.doors`."""
+    """`EPOCH.HOLDER.NUMBER` in admitting/: a leader's way in. A new one has another number: see `master.intake`."""
 
     epoch: int
     holder: str

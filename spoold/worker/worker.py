@@ -35,27 +35,19 @@ from spoold.system.host import Host
 from spoold.system.loans import NO_LOANS, Loans
 from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
+from spoold.worker.attempts.agent_messages import Telling
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.lending import Lending, demand
-from spoold.worker.attempts.losses import Losses
-from spoold.worker.attempts.own_budget import OwnBudget
-from spoold.worker.attempts.own_lease import OwnLease
-from spoold.worker.attempts.reporting import measured
-from spoold.worker.attempts.resuming import Resuming
-from spoold.worker.attempts.settling import Settling
+from spoold.worker.attempts.attempt_output import Losses
+from spoold.worker.attempts.claims import Claims
+from spoold.worker.attempts.lease import OwnLease, Resuming
+from spoold.worker.attempts.lent_slots import Lending, Units, demand
+from spoold.worker.attempts.reporting import OwnBudget, measured
+from spoold.worker.attempts.settling import Settling, Writers
 from spoold.worker.attempts.starting import Starting
-from spoold.worker.attempts.telling import Telling
-from spoold.worker.attempts.units import Units
-from spoold.worker.attempts.writers import Writers
-from spoold.worker.config import WorkerConfig
-from spoold.worker.intake.allowance import Allowance
-from spoold.worker.intake.claiming import Claiming
-from spoold.worker.intake.claims import Claims
-from spoold.worker.intake.cooldown import Cooldown
-from spoold.worker.intake.vacancies import Vacancies
-from spoold.worker.readiness.offering import EVERYTHING, Found, Offering
-from spoold.worker.readiness.pressure import Pressure
-from spoold.worker.readiness.standing import Standing
+from spoold.worker.attempts.worker_limits import Allowance
+from spoold.worker.handlers.worker_config import WorkerConfig
+from spoold.worker.intake.claiming import Claiming, Cooldown, Vacancies
+from spoold.worker.intake.readiness import NOTHING_LACKS, HandlersFound, Offering, Pressure, Standing
 
 log = logging.getLogger("spoold")
 
@@ -86,12 +78,12 @@ class Worker:
         environ: Mapping[str, str],
         inhibitor: Inhibitor | None = None,
         writers: Writers | None = None,
-        found: Found = EVERYTHING,
+        found: HandlersFound = NOTHING_LACKS,
         loans: Loans = NO_LOANS,
         outlived: tuple[str, ...] = (),
     ) -> None:
-        """found: what of its handlers is on this machine (see `worker.readiness.lookup`). outlived: the attempts that
-        this process lost when it was taken for dead."""
+        """found: what of its handlers is on this machine (see `worker.handlers.availability`). outlived: the attempts
+        that this process lost when it was taken for dead."""
         self._breather = Breather(store.clock)
         store.fs = breathing(store.fs, self._breather)
         self._own_time, self._beating, self._beat_at = OwnTime(store.clock, self._breather), False, 0.0

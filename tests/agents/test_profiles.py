@@ -12,7 +12,7 @@ import pytest
 from spoold.agents.profiles import VARIABLE, expand, read_back
 from spoold.protocol.codec import check
 from spoold.protocol.errors import BadFile
-from spoold.worker.config import WorkerConfig, load_config
+from spoold.worker.handlers.worker_config import WorkerConfig, load_config
 
 GENERIC = {"cli": "generic", "command": ["agent"]}
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from spoold.daemon import processes
-from spoold.daemon.pulse import LATE_S, Pause, Pulse
+from spoold.daemon.progress_watch import LATE_S, Pause, Pulse
 from spoold.rules.share.blame import LEAST_S
 from spoold.store.initialise import initialise
 from spoold.system.clock import ManualClock, SystemClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from spoold.master import drops
+from spoold.master.intake import drops
 from spoold.protocol.settings import ChildrenSettings
 from tests.support.cluster import Cluster
 

@@ -19,7 +19,7 @@ from spoold.client.context import SharedContext
 from spoold.client.spool_client import SpoolClient
 from spoold.client.steps import Steps
 from spoold.doctor import records
-from spoold.master.reporting import STRANGE_EVERY_S
+from spoold.master.report.status_report import STRANGE_EVERY_S
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import MountFacts

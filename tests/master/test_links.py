@@ -10,7 +10,7 @@ import pytest
 from spoold.client.fsck import check, mend
 from spoold.client.inquiry import explain
 from spoold.client.status import status
-from spoold.master.reporting import TREE_EVERY_S
+from spoold.master.report.status_report import TREE_EVERY_S
 from spoold.protocol import layout
 from spoold.protocol.errors import Unavailable
 from spoold.store.initialise import initialise

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spoold.master.leadership import Leadership
+from spoold.master.state.leadership import Leadership
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat, HostId, MountFacts
 from spoold.protocol.request import Verb

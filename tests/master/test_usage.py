@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.master.usage import Usage
+from spoold.master.state.limit_usage import Usage
 from spoold.rules.scheduling.resources import UNKNOWN, Capacity
 
 CAPACITY = {"type:a": Capacity(2, "type a", "-"), "anthropic": Capacity(9, "anthropic", "-", most=3)}

@@ -4,8 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from spoold.master.changes import Wanted
-from spoold.master.view import View
+from spoold.master.state.tree_view import View, Wanted
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_task

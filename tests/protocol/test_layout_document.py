@@ -415,7 +415,7 @@ def test_every_gate_is_told() -> None:
 
 
 def test_every_field_of_a_reason_is_told() -> None:
-    [tree] = [tree for path, _, tree in modules() if path == "spoold/master/rejecting.py"]
+    [tree] = [tree for path, _, tree in modules() if path == "spoold/master/state/rejecting.py"]
     [reason] = [
         node.value
         for node in ast.walk(tree)

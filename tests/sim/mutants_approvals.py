@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.master import task_requests
-from spoold.master.task_requests import TaskRequests
+from spoold.master.people import task_requests
+from spoold.master.people.task_requests import TaskRequests
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName
 from spoold.protocol.request import Request, Verb

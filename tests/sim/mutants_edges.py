@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Set
 from dataclasses import replace
 
-from spoold.master.membership import Membership
-from spoold.master.view import View
+from spoold.master.listing.batch_members import Membership
+from spoold.master.state.tree_view import View
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
 from spoold.rules.gates import after_failed, registry

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spoold.master import learning, stages
-from spoold.master.desk import Desk
+from spoold.master import stages
+from spoold.master.listing import task_metadata
+from spoold.master.state.leader_state import Desk
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions
@@ -40,7 +41,7 @@ def what_is_not_read_holds_nothing() -> list[Swap]:
     def nothing(task: Task) -> Conditions:
         return replace(conditions_of(task), more=())
 
-    return [(learning, "conditions_of", nothing)]
+    return [(task_metadata, "conditions_of", nothing)]
 
 
 @holders.add("locks", "Tasks that read the same as another writes may run beside it.")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from spoold.master import stages
-from spoold.master.usage import Usage
+from spoold.master.state.limit_usage import Usage
 from spoold.rules.scheduling.regaining import Regained, regained
-from spoold.worker.attempts.units import Units
+from spoold.worker.attempts.lent_slots import Units
 from tests.sim.mutation import Mutations, Swap
 
 lenders = Mutations("lent")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.master import reaping
+from spoold.master.tasks import reaping
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat
@@ -24,10 +24,9 @@ from spoold.store.own_time import Slice
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.resuming import Resuming
-from spoold.worker.attempts.settling import Conclusion, Judged, Settling
-from spoold.worker.intake.claims import Claims
-from spoold.worker.intake.company import Company
+from spoold.worker.attempts.claims import Claims
+from spoold.worker.attempts.lease import Resuming
+from spoold.worker.attempts.settling import Company, Conclusion, Judged, Settling
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from spoold.master.desk import Desk
-from spoold.master.drops import Drops
-from spoold.master.place import Place
+from spoold.master.intake.drops import Drops
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.tree_view import Place
 from spoold.protocol.names import TaskName
 from spoold.store.faults import Handling
 from spoold.store.own_time import Slice

@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 from spoold.client import context
 from spoold.client.connection import Numbers
-from spoold.master.clearing import Clearing
-from spoold.master.desk import Desk
-from spoold.master.view import View
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.tree_view import View
+from spoold.master.tasks.archiving import Clearing
 from spoold.protocol.entry import EntryName
 from spoold.protocol.errors import BadFile
 from spoold.protocol.step import Step, StepName

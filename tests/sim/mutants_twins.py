@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from spoold.master.leadership import Leadership
+from spoold.master.state.leadership import Leadership
 from spoold.protocol.names import LeaseName
 from spoold.rules.cluster.liveness import Watch
 from spoold.store import presence

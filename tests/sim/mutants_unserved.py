@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.master.fleet import Fleet
+from spoold.master.state.pool_health import Fleet
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.rules.gates import worker
 from spoold.rules.gates.facts import TypeFacts

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spoold.client.status import status
-from spoold.daemon.actors import open_spool
-from spoold.daemon.pulse import Pulse
+from spoold.daemon.loop import open_spool
+from spoold.daemon.progress_watch import Pulse
 from spoold.doctor.records import keep
 from spoold.protocol.heartbeat import MountFacts
 from spoold.protocol.report import Remark, Report

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon.pulse import Pulse, pulsing
+from spoold.daemon.progress_watch import Pulse, pulsing
 from spoold.store.initialise import initialise
 from spoold.store.polling import DEAR, Polling
 from spoold.store.store import open_store

@@ -12,7 +12,7 @@ from spoold.store import beats
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.power import Battery
-from spoold.worker.config import load_config
+from spoold.worker.handlers.worker_config import load_config
 from tests.support.cluster import Cluster, Node
 
 ON_BATTERY, ON_MAINS = Battery(plugged=False, percent=60), Battery(plugged=True, percent=60)

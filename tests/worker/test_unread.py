@@ -28,9 +28,8 @@ from spoold.store import beats
 from spoold.system.host import SystemHost
 from spoold.system.scratch import LocalScratch
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.output import Output, output_of
-from spoold.worker.attempts.own_budget import OwnBudget
-from spoold.worker.attempts.reporting import PROGRESS_DEPTH, PROGRESS_MAX, look
+from spoold.worker.attempts.attempt_output import Output, output_of
+from spoold.worker.attempts.reporting import PROGRESS_DEPTH, PROGRESS_MAX, OwnBudget, look
 from tests.support.cluster import Cluster
 from tests.support.mutations import mutated
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from spoold.agents.profiles import Profile
     from spoold.agents.trial import Tried
     from spoold.protocol.report import Remark, Report
-    from spoold.worker.config import WorkerConfig
+    from spoold.worker.handlers.worker_config import WorkerConfig
 
 NOT_SAFE = 1
 
@@ -81,7 +81,7 @@ def doctor(
     """
     if agents or config is not None:
         raise typer.Exit(0 if try_agents(ctx, config, as_json=as_json) else NOT_SAFE)
-    from spoold.daemon.naming import node_id
+    from spoold.daemon.node_ids import node_id
     from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
     from spoold.faces.cli.values import duration
@@ -126,7 +126,7 @@ def try_agents(ctx: typer.Context, file: str | None, *, as_json: bool) -> bool:
     from spoold.agents.profiles import expand
     from spoold.agents.trial import STARTS
     from spoold.protocol.errors import BadFile
-    from spoold.worker.config import load_config
+    from spoold.worker.handlers.worker_config import load_config
 
     if file is None:
         raise BadFile("the command line", "--config", "is missing.", "name the file of the worker.")
@@ -155,7 +155,7 @@ def _tried(ctx: typer.Context, config: WorkerConfig) -> list[Tried]:
     from spoold.agents.foreseeing import of_workspace
     from spoold.agents.profiles import VARIABLE, read_back
     from spoold.agents.trial import STARTS, try_out, unseen
-    from spoold.worker.handlers.preparing import inherited
+    from spoold.worker.handlers.job_preparation import inherited
     from spoold.worker.handlers.secrets import Secrets
 
     environ = dict(os.environ)

@@ -66,7 +66,7 @@ def init(
     import shlex
     import uuid
 
-    from spoold.daemon.naming import node_id
+    from spoold.daemon.node_ids import node_id
     from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
     from spoold.doctor.records import keep_first

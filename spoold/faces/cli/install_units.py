@@ -19,7 +19,7 @@ from spoold.faces.cli import output
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.daemon.units import Scope
+    from spoold.daemon.systemd_units import Scope
 
 EPILOG = """Example: sudo spool --spool /mnt/spool install-units --name lab
 
@@ -47,17 +47,17 @@ def install_units(
     """Write systemd units for this spool.
 
     For a master and a worker. Starts nothing. --guide explains shares, accounts, laptops and the units' settings."""
-    from spoold.daemon import units
+    from spoold.daemon import systemd_units
     from spoold.protocol.errors import BadFile
 
     if guide:
-        output.print_line(units.shipped("README.md").rstrip())
+        output.print_line(systemd_units.shipped("README.md").rstrip())
         return
     scope: Scope = "user" if user else "system"
     directory = session(ctx).directory()
-    executable = _executable(units.EXECUTABLE[scope])
+    executable = _executable(systemd_units.EXECUTABLE[scope])
     try:
-        files = units.render(scope, directory, name, executable)
+        files = systemd_units.render(scope, directory, name, executable)
     except ValueError as error:
         raise BadFile("install-units", "", f"{error}.", "give another name or directory.") from error
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") if user else Path(root)

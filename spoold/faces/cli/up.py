@@ -47,7 +47,7 @@ def up(
     from spoold.daemon import up as daemon
 
     # A mistake in the spool or the file is reported here once, not by every child.
-    from spoold.worker.config import load_config
+    from spoold.worker.handlers.worker_config import load_config
 
     settings = load_config(config, expand=expand)
     with session(ctx).spool(settings.spool) as spool:

@@ -50,7 +50,7 @@ def worker(
     """
     from spoold.agents.profiles import expand
     from spoold.daemon.processes import worker_main
-    from spoold.worker.config import load_config
+    from spoold.worker.handlers.worker_config import load_config
 
     options = {"slots": slots, "name": name, "types": types, "labels": labels, "allow_command": allow_command or None}
     settings = load_config(config, {key: value for key, value in options.items() if value is not None}, expand=expand)

@@ -2,7 +2,10 @@
 
 Law: first the log, then the result under the very name that the file of an ended task gets, then the rename that
 commits; so a reader of a committed task finds its result. A fenced worker finds its claim gone and deletes its
-result.
+result. What waits for a disk or a server goes to several threads at once: each item is written once, by one of them.
+Of other workers only listings count, each made at most once for all tasks that end together.
+
+Touches: threads.
 """
 
 from __future__ import annotations
@@ -10,25 +13,29 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from spoold.protocol import codec, layout, quantity
 from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import EventsName, key, parse_events, parse_task
+from spoold.protocol.names import EndedName, EventsName, is_node, key, parse_ended, parse_events, parse_task
 from spoold.protocol.result import Code, Error, Status, Total, own_reason
 from spoold.rules.attempts import elsewhere, ends, retry
 from spoold.rules.attempts import outcome as outcomes
 from spoold.rules.attempts.accounts import plus
 from spoold.rules.attempts.durations import Lately
+from spoold.rules.attempts.figures import figures_in
 from spoold.rules.attempts.memory import in_vain
 from spoold.rules.attempts.outcome import Outcome
 from spoold.rules.attempts.policy import RetryPolicy, retry_policy
 from spoold.rules.locks.touched import CHANGED, Touched, common, touched_in
 from spoold.runner.job import Ending
+from spoold.store import beats
 from spoold.store.absence import names_in
 from spoold.store.answers import replies
 from spoold.store.faults import Handling
@@ -37,16 +44,13 @@ from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
 from spoold.store.obstacles import why_unwritten
 from spoold.store.own_time import Slice
-from spoold.store.records import set_aside, write_record
+from spoold.store.records import read_record, set_aside, write_record
 from spoold.store.store import Store, stamp
 from spoold.system.refusals import Fault, fault_of
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.logs import Logs
-from spoold.worker.attempts.output import Output, output_of
-from spoold.worker.attempts.writers import Writers
-from spoold.worker.intake.allowance import Allowance
-from spoold.worker.intake.company import Company
+from spoold.worker.attempts.attempt_output import Logs, Output, output_of
+from spoold.worker.attempts.worker_limits import Allowance
 
 # The conclusion about an ended attempt, and its record: the fields of its result, with the sum over all attempts.
 
@@ -517,3 +521,80 @@ class Overlaps:
                     touched = touched_in(codec.load(line, path))
                 if touched is not None:
                     yield touched
+
+
+# The threads in which a worker waits for a disk or a server: requests made at once take as long as one.
+
+
+T = TypeVar("T")
+
+# At most this many threads wait for the disk at once.
+HANDS_MAX = 16
+
+
+class Writers:
+    """As many hands as a worker has slots, one of them the caller's own thread."""
+
+    def __init__(self, slots: int) -> None:
+        self._hands = min(slots, HANDS_MAX)
+        self._others = ThreadPoolExecutor(max(self._hands - 1, 1), "writer")
+
+    def write(self, write: Callable[[T], bool], items: list[T]) -> list[T]:
+        """Return the items that were written. Errors: those of `write`.
+
+        Each hand gets all of its share at once: handing over one by one takes as long as some disks do.
+        """
+
+        def work(share: list[T]) -> list[T]:
+            return [item for item in share if write(item)]
+
+        mine, *theirs = (items[first :: self._hands] for first in range(self._hands))
+        waiting = [self._others.submit(work, share) for share in theirs if share]
+        return work(mine) + [item for share in waiting for item in share.result()]
+
+    def close(self) -> None:
+        """End without waiting for threads that wait for the disk."""
+        self._others.shutdown(wait=False)
+
+
+# The other workers, when this one has a task that it cannot run: which of them could, and have not tried?
+
+
+class Company:
+    """One worker's view of the others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._claiming: list[str] | None = None
+        self._beats: dict[str, Heartbeat] = {}
+        self._results: list[EndedName] | None = None
+
+    def forget(self) -> None:
+        """Forget what was seen so far: it is old."""
+        self._claiming = self._results = None
+
+    def untried(self, attempt: Attempt) -> set[str]:
+        """Return the others that could run this task and have not tried. Errors: OSError."""
+        if self._claiming is None:
+            # Beats first: a worker that joins between the two looks then shows by its directory alone, and counts.
+            self._beats = beats.read_all(self._store.fs)
+            self._claiming = [node for node in self._store.fs.list(layout.CLAIMED) if is_node(node)]
+        others = elsewhere.able(self._store.writer, attempt.lane, self._claiming, self._beats)
+        if not others or elsewhere.surely_untried(attempt.name, others):
+            return others
+        return others - self._tried(attempt, others)
+
+    def _tried(self, attempt: Attempt, others: Collection[str]) -> set[str]:
+        if self._results is None:
+            found = map(parse_ended, self._store.fs.list(layout.RESULTS))
+            self._results = [ended for ended in found if ended is not None]
+        mine, before = key(attempt.name.id), attempt.name.attempt
+        told = [e for e in self._results if key(e.id) == mine and e.attempt < before and e.decider in others]
+        return {ended.decider for ended in told if self._could_not(ended)}
+
+    def _could_not(self, ended: EndedName) -> bool:
+        found = read_record(self._store.fs, layout.join(layout.RESULTS, ended.encode()))
+        if found is None or found.error is None:
+            return False
+        not_here = found.error.code is Code.TRY_LATER and figures_in(found.output).not_here is not None
+        return not_here or found.error.code is Code.SPAWN_FAILED

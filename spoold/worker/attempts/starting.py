@@ -2,7 +2,7 @@
 
 Law: nothing starts once the lease is over, since another worker may have the task by then. A claim that cannot be
 read is tried again for a while before it is decided. What a task gets, such as the results of the tasks that it runs
-after, has a size that others decide: it is brought over several steps, as `preparation` says.
+after, has a size that others decide: it is brought over several steps, as `attempt.Preparation` says.
 """
 
 from __future__ import annotations
@@ -44,18 +44,15 @@ from spoold.store.own_time import Slice
 from spoold.store.regular import regular
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
-from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.lending import Lending
-from spoold.worker.attempts.own_lease import OwnLease
-from spoold.worker.attempts.preparation import Preparation
-from spoold.worker.attempts.redacting import Redacting
-from spoold.worker.attempts.telling import Telling
-from spoold.worker.config import WorkerConfig
-from spoold.worker.handlers.permits import CannotRun
-from spoold.worker.handlers.preparing import Workplace, handler_of, inherited, prepare
+from spoold.worker.attempts.agent_messages import Telling
+from spoold.worker.attempts.attempt import Attempt, Preparation, Redacting
+from spoold.worker.attempts.lease import OwnLease
+from spoold.worker.attempts.lent_slots import Lending
+from spoold.worker.attempts.worker_limits import Allowance
+from spoold.worker.handlers.availability import Fitness
+from spoold.worker.handlers.job_preparation import CannotRun, Workplace, handler_of, inherited, prepare
 from spoold.worker.handlers.secrets import Lacking, Secrets
-from spoold.worker.intake.allowance import Allowance
-from spoold.worker.readiness.fitness import Fitness
+from spoold.worker.handlers.worker_config import WorkerConfig
 
 # For so long (s) a claim may be refused to its worker, or be unreadable for another reason. If two tries are further
 # apart than this (s, or two beats), the share was silent, and the count begins anew.

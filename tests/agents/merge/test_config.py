@@ -14,7 +14,7 @@ from spoold.agents.profiles import REDACT, expand
 from spoold.agents.sandbox.probing import Verdict
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.worker.config import load_config
+from spoold.worker.handlers.worker_config import load_config
 
 SAID = {"repos": "/srv/a.git"}
 
