@@ -22,7 +22,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaError
 
 from spoold.protocol import codec
-from spoold.protocol.errand import commands
+from spoold.protocol.agent_fields import commands
 from spoold.protocol.errors import BadFile, SpoolError
 
 # The most bytes of a file that is looked into, and of a command's output that are kept; how long (s) a schema takes.

@@ -17,7 +17,7 @@ from typing import Any
 from spoold.agents.profiles import REDACT, VARIABLE, Profile, read_back
 from spoold.agents.workspace import addresses
 from spoold.pictures.traces.told import FIELD
-from spoold.protocol import codec, errand
+from spoold.protocol import agent_fields, codec
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.task import Task
 
@@ -46,7 +46,7 @@ class Contract:
         if not isinstance(task.input, dict):
             raise BadFile(path, "input", "is no object.", 'give the task a prompt: {"prompt": "what to do"}.')
         try:
-            errand.check(task.input)
+            agent_fields.check(task.input)
         except WrongValue as wrong:
             raise BadFile(path, "input", f"{wrong.problem}.", f"{wrong.mend}.") from None
         return task

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from spoold.agents.adapters.adapter import Cost, Trouble, Usage
 from spoold.agents.heard import Heard
-from spoold.protocol.quantity import is_amount, plus
+from spoold.protocol.amount import is_amount, plus
 
 Outcome = Literal["done", "no_change", "not_accepted", "failed", "blocked", "refused", "later"]
 EXIT: Mapping[Outcome, int] = {"done": 0, "no_change": 0, "not_accepted": 1, "failed": 1, "blocked": 65, "later": 75}

@@ -24,8 +24,8 @@ from spoold.agents.profiles import Profile
 from spoold.agents.turns import Scene, run_command
 from spoold.agents.workspace.places import encoded
 from spoold.client.spool_client import SpoolClient
+from spoold.protocol.agent_fields import MERGE
 from spoold.protocol.amount import length
-from spoold.protocol.errand import MERGE
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task

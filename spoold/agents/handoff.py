@@ -26,7 +26,7 @@ from spoold.agents.prompting import NOTE_MAX, OPEN
 from spoold.agents.scanning import Clean
 from spoold.client.context import SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.entry import ENTRIES_MAX, NAME_MAX
+from spoold.protocol.context_entry import ENTRIES_MAX, NAME_MAX
 from spoold.protocol.errors import SpoolError
 
 # How much (characters) of its words, of one reason and of one path; and how many reasons and paths.

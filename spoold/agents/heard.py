@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from spoold.agents.adapters.adapter import Cost, Counting, Event, Trouble, Usage
-from spoold.protocol.quantity import plus
+from spoold.protocol.amount import plus
 
 # So much (characters) of what an agent said is kept: the end of it.
 TEXT_MAX = 1 << 20

@@ -30,12 +30,12 @@ from spoold.agents.merge import config as merging
 from spoold.agents.reaching import unreached
 from spoold.agents.workspace.addresses import pattern
 from spoold.agents.workspace.config import WorkspaceConfig
-from spoold.protocol import codec, errand
+from spoold.protocol import agent_fields, codec
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import Directory, Env, OptionalWord, Real, Seconds, SomeSeconds, Strict, Whole, Word
 from spoold.protocol.lanes import as_word
 from spoold.protocol.settings import TEMPERATURE_MAX, TOKENS_MAX
-from spoold.rules.scheduling.instead import fault_in
+from spoold.rules.scheduling.fallback_types import fault_in
 
 TABLE = "agents"
 VARIABLE, REDACT = "SPOOL_AGENT_PROFILE", "SPOOL_AGENT_REDACT"
@@ -121,7 +121,7 @@ class Profile(Strict):
             problem = 'then = "command" has no then_command' if self.then == "command" else "then_command has no then"
             raise WrongValue(problem, 'write then = "command" and then_command = ["prog", "arg"]')
         given = {"accept": self.accept, "success_if": self.success_if, "model": self.model}
-        errand.check({"prompt": "x", **{name: value for name, value in given.items() if value}})
+        agent_fields.check({"prompt": "x", **{name: value for name, value in given.items() if value}})
         return self
 
     @property

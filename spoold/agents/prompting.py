@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spoold.protocol.agent_fields import FILLED, NAMED
+from spoold.protocol.agent_messages import BY_MAX, Message
 from spoold.protocol.amount import some
-from spoold.protocol.errand import FILLED, NAMED
-from spoold.protocol.told import BY_MAX, Message
 
 _INDEX = re.compile(r"[0-9]{1,9}")
 _STEP = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")

@@ -37,9 +37,9 @@ from spoold.agents.turns import CannotStart, Scene, run_command, take_turn
 from spoold.agents.workspace.leaking import HoldsSecret
 from spoold.agents.workspace.remote import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.room import NoRoom, fault_of, short
-from spoold.protocol.errand import is_word
+from spoold.protocol.agent_fields import is_word
+from spoold.protocol.agent_messages import JUDGED, Message
 from spoold.protocol.errors import BadFile, SpoolError
-from spoold.protocol.told import JUDGED, Message
 
 T = TypeVar("T")
 # The exit code for what this worker cannot run, and another may.

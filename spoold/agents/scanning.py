@@ -13,8 +13,7 @@ from typing import Any
 
 from spoold.agents.profiles import REDACT
 from spoold.protocol import codec
-from spoold.rules.redaction.masking import Mask
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.masking import Mask, Scanner
 
 Clean = Callable[[str], str]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spoold.protocol import told
-from spoold.protocol.told import Message
+from spoold.protocol import agent_messages
+from spoold.protocol.agent_messages import Message
 
 
 class Inbox:
@@ -21,7 +21,7 @@ class Inbox:
     def __init__(self, read: Callable[[], bytes], before: Any) -> None:
         """read: the file of messages as it is now; before: the output of the attempt before this one."""
         self._read = read
-        self._before = {one.name: one for one in told.told_in(before)}
+        self._before = {one.name: one for one in agent_messages.told_in(before)}
         self._known = dict(self._before)
         self._given = dict[str, Message]()
         self._had = dict[str, Message]()
@@ -52,7 +52,7 @@ class Inbox:
         return new
 
     def _look(self) -> None:
-        self._known |= {one.name: one for one in told.lines_of(self._read()) if one.name not in self._known}
+        self._known |= {one.name: one for one in agent_messages.lines_of(self._read()) if one.name not in self._known}
 
     def over(self, *, well: bool) -> None:
         """A turn is over. well: the agent has said something, so it has had what it was given with."""
@@ -62,17 +62,17 @@ class Inbox:
     @property
     def given(self) -> dict[str, list[str]]:
         """The field of a report of progress: what this attempt was given so far; nothing for nothing."""
-        return {told.FIELD: list(self._given)} if self._given else {}
+        return {agent_messages.FIELD: list(self._given)} if self._given else {}
 
     @property
     def had(self) -> Mapping[str, Any]:
         """The field of the result: the messages that its conversation has; nothing for none."""
-        return {told.FIELD: [one.plain() for one in self._had.values()]} if self._had else {}
+        return {agent_messages.FIELD: [one.plain() for one in self._had.values()]} if self._had else {}
 
     @property
     def untold(self) -> Mapping[str, Any]:
         """The field of the result: the messages that its conversation may not have; nothing for none."""
         self._look()
         left = [one for name, one in self._known.items() if name not in self._had]
-        said = [{**one.plain(), told.GIVEN: one.name in self._given} for one in left]
-        return {told.UNTOLD: said} if said else {}
+        said = [{**one.plain(), agent_messages.GIVEN: one.name in self._given} for one in left]
+        return {agent_messages.UNTOLD: said} if said else {}

@@ -15,9 +15,9 @@ from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
-from spoold.rules.answers.failed import still_failed, unretried
-from spoold.rules.cluster.drain import is_meant
+from spoold.rules.answers.why_failed import still_failed, unretried
 from spoold.rules.gates.facts import parent_in
+from spoold.rules.workers.readiness import is_meant
 from spoold.store import beats, control
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store

@@ -17,7 +17,7 @@ from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
 from spoold.protocol.result import Result, Total
 from spoold.rules.answers.selection import Selection
-from spoold.rules.attempts.accounts import plus, total_of
+from spoold.rules.attempts.attempt_costs import plus, total_of
 from spoold.store import drop_search, locate
 from spoold.store.locate import Located
 from spoold.store.store import Store

@@ -12,7 +12,7 @@ from spoold.client.connection import Connection
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.settings import Settings
 from spoold.rules.answers.selection import suggestion
-from spoold.rules.scheduling.spending import amounts, micros
+from spoold.rules.gates.budget_usage import amounts, micros
 from spoold.store import snapshots
 from spoold.store.changing import publish_change
 from spoold.store.store import Store

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
-from spoold.protocol.complaint import faults_of
 from spoold.protocol.errors import BadFile
 from spoold.protocol.settings import Settings
 from spoold.protocol.toml_file import TOML_BYTES, toml_table
-from spoold.rules.entry.naming import UnknownName, unknown_names
+from spoold.protocol.validation_errors import faults_of
+from spoold.rules.entry.references import UnknownName, unknown_names
 from spoold.store import absence
 from spoold.store.obstacles import obstacle
 from spoold.store.regular import regular

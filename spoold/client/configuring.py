@@ -17,11 +17,24 @@ from typing import Any
 from spoold.client.living import LOOK_EVERY_S, Sleep
 from spoold.client.status import present
 from spoold.protocol import codec, layout
-from spoold.protocol.change import Change, ChangeName, parse_change, path_of
 from spoold.protocol.errors import BadFile
-from spoold.protocol.overlay import Path, Table, dotted, leaves, overlaid, restored, spelled, table_of, within
+from spoold.protocol.settings_change import (
+    Change,
+    ChangeName,
+    Path,
+    Table,
+    dotted,
+    leaves,
+    overlaid,
+    parse_change,
+    path_of,
+    restored,
+    spelled,
+    table_of,
+    within,
+)
 from spoold.protocol.toml_file import toml_table
-from spoold.rules.cluster.nodes import ASLEEP
+from spoold.rules.cluster.node_status import ASLEEP
 from spoold.store import beats
 from spoold.store.changing import changed, publish_change
 from spoold.store.presence import SAY_AGAIN

@@ -21,8 +21,7 @@ from spoold.client import submission
 from spoold.client.location import spool_directory
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut, Unavailable
-from spoold.protocol.names import Numbered, key, next_number, slug
-from spoold.protocol.order import base36
+from spoold.protocol.names import Numbered, base36, key, next_number, slug
 from spoold.store.obstacles import behind
 from spoold.store.store import Store, open_store
 from spoold.system import chance

@@ -16,10 +16,19 @@ from typing import Any
 
 from spoold.client.connection import Connection
 from spoold.client.inside import task_of
-from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, NAME_MAX, Entry, EntryName, content, directory, is_name
+from spoold.protocol.context_entry import (
+    BYTES_MAX,
+    ENTRIES_MAX,
+    NAME_MAX,
+    Entry,
+    EntryName,
+    content,
+    directory,
+    is_name,
+)
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import is_id, key
-from spoold.rules.tree.versions import latest, rivals, unseen, version
+from spoold.rules.tree.context_versions import latest, rivals, unseen, version
 from spoold.store.context import ENTRIES
 
 

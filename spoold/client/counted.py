@@ -12,10 +12,10 @@ from typing import Any
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import LeaseName
 from spoold.protocol.snapshot import Leadership, Snapshot, no_tasks
-from spoold.rules.cluster.clocks import warnings as clock_warnings
-from spoold.rules.cluster.nodes import count_workers, node_of
-from spoold.rules.cluster.succession import MISSING, MISSING_MEND
-from spoold.rules.gates.closing import halted_by, paused_by
+from spoold.rules.cluster.election import MISSING, MISSING_MEND
+from spoold.rules.cluster.node_status import count_workers, node_of
+from spoold.rules.cluster.pool_clock import warnings as clock_warnings
+from spoold.rules.gates.standing_requests import halted_by, paused_by
 from spoold.store import control
 from spoold.store.census import census
 from spoold.store.clocks import by_host

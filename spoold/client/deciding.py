@@ -23,7 +23,7 @@ from spoold.protocol.request import Verb
 if TYPE_CHECKING:
     from spoold.client.questions import Answer, Question, Shown
     from spoold.client.reservations import Reservation
-    from spoold.rules.gates.requested import Requested
+    from spoold.rules.gates.standing_requests import Requested
     from spoold.store.locate import Located
 
 

@@ -14,8 +14,8 @@ from spoold.protocol import layout
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.names import key, parse_log
 from spoold.protocol.result import Result, message_of, remark_of, work_of
-from spoold.rules.answers.case import EndedAttempt
-from spoold.rules.answers.failed import began, silence, speaks
+from spoold.rules.answers.task_facts import EndedAttempt
+from spoold.rules.answers.why_failed import began, silence, speaks
 from spoold.store.locate import Located
 from spoold.store.store import Store
 

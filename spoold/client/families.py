@@ -24,7 +24,7 @@ from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import BadFile, WaitTimeout
 from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import key
-from spoold.rules.attempts.accounts import Tree, tree_of
+from spoold.rules.attempts.attempt_costs import Tree, tree_of
 from spoold.rules.gates.facts import OVER, parent_in
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.store.locate import Located, locate, locate_many

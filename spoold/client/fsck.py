@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from spoold.client.living import Sleep, living, watch_most_s
 from spoold.client.status import LOOK_AGAIN_S
 from spoold.protocol.errors import SpoolError, Unavailable
-from spoold.rules.tree.audit import audit, confirmed, counts, verdict
-from spoold.rules.tree.finding import Finding, Severity
+from spoold.rules.tree.audit import Finding, Severity, audit, confirmed, counts, verdict
 from spoold.store.obstacles import obstacles
 from spoold.store.repair import Mended, repair
 from spoold.store.store import Store

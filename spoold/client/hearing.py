@@ -15,11 +15,11 @@ from dataclasses import replace
 from spoold.client.living import Sleep, beating
 from spoold.protocol.amount import amount, length, some
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.stamps import moment
-from spoold.rules.answers.case import Case
-from spoold.rules.attempts.accounts import BEAT_EVERY
-from spoold.rules.cluster.clocks import EQUAL_S
-from spoold.rules.cluster.nodes import ASLEEP
+from spoold.protocol.timestamps import moment
+from spoold.rules.answers.task_facts import Case
+from spoold.rules.attempts.attempt_costs import BEAT_EVERY
+from spoold.rules.cluster.node_status import ASLEEP
+from spoold.rules.cluster.pool_clock import EQUAL_S
 from spoold.store import beats
 from spoold.store.clocks import by_host, machine
 from spoold.store.presence import known_gone, runs_here

@@ -17,8 +17,8 @@ from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key
 from spoold.protocol.result import Result, Status, message_of
-from spoold.protocol.stamps import moment
-from spoold.rules.attempts.figures import figures_in
+from spoold.protocol.timestamps import moment
+from spoold.rules.attempts.reported_figures import figures_in
 from spoold.store import beats
 from spoold.store.absence import names_shown
 from spoold.store.locate import Located

@@ -15,12 +15,11 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.heartbeat import Running
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, parse_archived, parse_ended
-from spoold.protocol.order import order_micros, rank_of
+from spoold.protocol.names import EndedName, key, order_micros, parse_archived, parse_ended, rank_of
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result, Total, why_ended
-from spoold.rules.answers.messages import Told, messages
-from spoold.rules.attempts.accounts import total_of
+from spoold.rules.answers.task_history import Told, messages
+from spoold.rules.attempts.attempt_costs import total_of
 from spoold.store import answers, beats, control, drop_search, locate
 from spoold.store.absence import names_shown
 from spoold.store.locate import Located

@@ -1,4 +1,4 @@
-"""Gathers the facts about one task, so that `rules.answers.reasons` can say why it is not running.
+"""Gathers the facts about one task, so that `rules.answers.why_not_running` can say why it is not running.
 
 Law: looks and never touches. It reads the task, its results and the claims of workers that might take it only.
 Touches: the clock.
@@ -23,33 +23,31 @@ from spoold.client.stock import facts_seen
 from spoold.client.task_file import fault_in, read_task
 from spoold.client.waiting import read_result
 from spoold.protocol import codec, layout
-from spoold.protocol.door import BatchName
-from spoold.protocol.drop import UNIQUE, id_in, is_our_batch, is_unique
-from spoold.protocol.errand import MERGE
+from spoold.protocol.admission_names import BatchName
+from spoold.protocol.agent_fields import MERGE
 from spoold.protocol.errors import BadFile, NotFound, legible
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key, parse_ended, parse_events
+from spoold.protocol.names import UNIQUE, TaskName, id_in, is_our_batch, is_unique, key, parse_ended, parse_events
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
-from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task
-from spoold.rules.answers.case import Case, Claim, Explanation, Seen
-from spoold.rules.answers.reasons import explain as judge_case
-from spoold.rules.cluster.drain import is_drained
-from spoold.rules.cluster.nodes import ASLEEP, bounded
-from spoold.rules.entry import admission, batch
-from spoold.rules.entry.admission import Admit
-from spoold.rules.entry.batch import Accepted
+from spoold.protocol.timestamps import moment
+from spoold.rules.answers.task_facts import Case, Claim, Explanation, Seen
+from spoold.rules.answers.why_not_running import explain as judge_case
+from spoold.rules.cluster.node_status import ASLEEP, bounded
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Accepted, Admit
 from spoold.rules.gates.facts import Known
-from spoold.rules.gates.locks import NAME
+from spoold.rules.gates.lock_gate import NAME
+from spoold.rules.gates.lock_holders import book_seen
 from spoold.rules.gates.registry import conditions_of, parents_of
-from spoold.rules.locks.seen import book_seen
-from spoold.rules.scheduling.instead import lanes_instead, lists_of
-from spoold.rules.scheduling.matching import unfit
+from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
+from spoold.rules.workers.matching import unfit
+from spoold.rules.workers.readiness import is_drained
 from spoold.store import beats, control, drop_search
 from spoold.store.door_files import list_standing
 from spoold.store.faults import told_of as fault_of
@@ -139,7 +137,7 @@ class _Gathering:
         with readable(path):
             data = self._store.fs.read(path, settings.drop.max_batch_bytes + 1)
         if drop.lower().endswith(".jsonl"):
-            return batch.check(data, drop, settings)
+            return admission.check(data, drop, settings)
         return admission.judge_content(drop, data, *admission.settle(drop, 0, 0), settings)
 
     def _rejected(self) -> Case:

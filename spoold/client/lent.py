@@ -19,7 +19,7 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Known
-from spoold.rules.scheduling.regaining import told
+from spoold.rules.gates.limit_gates import told_of_lent
 from spoold.store import beats
 from spoold.store.locate import Located, locate_many
 from spoold.store.regular import Unreadable, readable
@@ -35,7 +35,7 @@ def wanted_back(
         with contextlib.suppress(BadFile, Unreadable, FileNotFoundError), readable(located.path):
             lane = codec.load_task(store.fs.read(located.path), located.path).lane
             facts = facts_seen(Known(now, store.settings, ()), picture).of(lane.encode())
-            return tuple(told(facts.uses, facts.stock)) or ("the leader's answer",)
+            return tuple(told_of_lent(facts.uses, facts.stock)) or ("the leader's answer",)
     return ()
 
 

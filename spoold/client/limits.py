@@ -51,8 +51,8 @@ def list_limits(store: Store) -> list[Limit]:
     from spoold.client.pauses import told
     from spoold.client.status import judged_at
     from spoold.protocol.request import Verb
-    from spoold.rules.gates.closing import closed_by
-    from spoold.rules.scheduling.matching import LIMIT
+    from spoold.rules.gates.standing_requests import closed_by
+    from spoold.rules.workers.matching import LIMIT
     from spoold.store import beats, control, snapshots
     from spoold.store.store import stamp
 

@@ -21,11 +21,11 @@ from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lanes import kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, parse_ended, parse_log
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import EndedName, key, order_micros, parse_ended, parse_log
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result
-from spoold.protocol.stamps import moment
+from spoold.protocol.timestamps import moment
+from spoold.rules.gates.breaker_gate import breakers_of
 from spoold.rules.gates.facts import (
     NO_CONDITIONS,
     Conditions,
@@ -34,13 +34,12 @@ from spoold.rules.gates.facts import (
     LaneFacts,
     Parent,
 )
-from spoold.rules.gates.locks import NAME
+from spoold.rules.gates.gate import Pass
+from spoold.rules.gates.lock_gate import NAME
+from spoold.rules.gates.lock_holders import book_seen
 from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
-from spoold.rules.gates.requested import Requested
-from spoold.rules.gates.verdicts import Pass
-from spoold.rules.locks.seen import book_seen
-from spoold.rules.scheduling.breakers import breakers_of
-from spoold.rules.scheduling.resources import capacities
+from spoold.rules.gates.resources import capacities
+from spoold.rules.gates.standing_requests import Requested
 from spoold.store import answers, beats, control, snapshots
 from spoold.store.clocks import by_host, machine
 from spoold.store.locate import Located

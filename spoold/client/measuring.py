@@ -10,11 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spoold.protocol import layout
+from spoold.protocol import layout, plain_status
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import is_task, order_in
-from spoold.protocol.order import order_micros
-from spoold.protocol.plain import picture
+from spoold.protocol.names import is_task, order_in, order_micros
 from spoold.store import beats, snapshots
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import list_lanes
@@ -48,11 +46,11 @@ class Figures:
 
 def measure(store: Store) -> Figures:
     """Look once: the listings of status/, heartbeats/ and ready/, and the files behind them. Errors: OSError."""
-    found = snapshots.latest(store.fs, picture.load_snapshot)
+    found = snapshots.latest(store.fs, plain_status.load_snapshot)
     usage = store.fs.usage()
     return Figures(
         found[1] if found is not None else None,
-        beats.read_all(store.fs, picture.load_beat),
+        beats.read_all(store.fs, plain_status.load_beat),
         _ready_since(store),
         Room(usage.total_bytes, usage.free_bytes, usage.free_inodes),
     )

@@ -14,7 +14,7 @@ from spoold.protocol.amount import amount, some
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
 from spoold.rules.answers.selection import Selection
-from spoold.rules.gates.after_batch import batch_in
+from spoold.rules.gates.dependency_gates import batch_in
 from spoold.rules.gates.facts import Parent, parent_in
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store

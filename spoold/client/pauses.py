@@ -130,7 +130,7 @@ class Pausing(Connection):
 
         Errors: BadFile for a limit that spool.toml does not name; SpoolError if the end is past.
         """
-        from spoold.rules.entry.naming import limit_named
+        from spoold.rules.entry.references import limit_named
 
         with self.reaching():
             target = limit_named(name, self.store.settings)
@@ -143,7 +143,7 @@ class Pausing(Connection):
 
         Errors: BadName for what cannot be a limit, BadFile for one that is neither.
         """
-        from spoold.rules.entry.naming import limit_named
+        from spoold.rules.entry.references import limit_named
         from spoold.store import control
 
         target = kind_target(name)

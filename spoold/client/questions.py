@@ -18,7 +18,7 @@ from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.request import Request, Verb
-from spoold.rules.gates.requested import (
+from spoold.rules.gates.standing_requests import (
     Requested,
     answer_of,
     decision,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from spoold.pictures.scene import Scene
     from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot as Status
-    from spoold.rules.answers.case import Explanation
+    from spoold.rules.answers.task_facts import Explanation
     from spoold.store.locate import Located
 
 T = TypeVar("T")
@@ -289,7 +289,7 @@ def _position(cursor: str) -> _Position:
 def _offsets(cursor: str) -> dict[str, int]:
     if not cursor:
         return {}
-    from spoold.protocol.quantity import is_amount
+    from spoold.protocol.amount import is_amount
 
     found = _decoded(cursor)
     if isinstance(found, dict) and all(isinstance(offset, int) and is_amount(offset) for offset in found.values()):

@@ -17,7 +17,7 @@ from typing import Any
 from spoold.client.connection import Connection, caller
 from spoold.client.submission import suffix
 from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout, WrongValue
-from spoold.protocol.order import base36
+from spoold.protocol.names import base36
 from spoold.protocol.request import EVERYTHING, Request, Verb
 
 
@@ -102,7 +102,7 @@ class Reserving:
     def locks(self) -> dict[str, Any]:
         """Return who holds locks and who waits for them, as the leader's newest snapshot says; `holders` and
         `waiters` are lists of objects, with words for people in `told` and `locks`."""
-        from spoold.rules.locks.seen import locks_seen
+        from spoold.rules.gates.lock_holders import locks_seen
         from spoold.store import snapshots
 
         with self._spool.reaching():
@@ -181,7 +181,7 @@ class Reserving:
 
 def _patterns(given: str | Iterable[str]) -> tuple[str, ...]:
     """Patterns in their one spelling. Errors: SpoolError."""
-    from spoold.protocol.patterns import pattern
+    from spoold.protocol.lock_patterns import pattern
 
     try:
         return tuple(map(pattern, [given] if isinstance(given, str) else given))

@@ -21,13 +21,12 @@ from spoold.pictures.wording import log_text
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import SHOWN, State
-from spoold.protocol.names import key
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import key, order_micros
 from spoold.protocol.result import Result, Total
-from spoold.protocol.stamps import moment
 from spoold.protocol.task import Task as Written
+from spoold.protocol.timestamps import moment
 from spoold.rules.answers.selection import Selection
-from spoold.rules.attempts.accounts import Tree, plus, total_of, trees
+from spoold.rules.attempts.attempt_costs import Tree, plus, total_of, trees
 from spoold.store import drop_search, locate
 from spoold.store.locate import Located
 from spoold.store.store import Store

@@ -13,7 +13,7 @@ from spoold.protocol.amount import some
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import is_id, key
-from spoold.rules.gates.redo import way
+from spoold.rules.gates.standing_requests import way
 from spoold.store.locate import Located, locate_many
 from spoold.store.store import Store
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spoold.client.living import LOOK_EVERY_S, Sleep, beating
-from spoold.protocol import codec, layout
+from spoold.protocol import codec, layout, plain_status
 from spoold.protocol.names import NOBODY, LeaseName
-from spoold.protocol.plain import picture
-from spoold.protocol.stamps import moment
-from spoold.rules.cluster.clocks import agreed, is_fresh
-from spoold.rules.share.disk import is_warning
+from spoold.protocol.timestamps import moment
+from spoold.rules.cluster.pool_clock import agreed, is_fresh
+from spoold.rules.share.free_space import is_warning
 from spoold.store import beats, snapshots
 from spoold.store.clocks import by_host, machine
 from spoold.store.leader_token import read_lease
@@ -69,7 +68,7 @@ def status(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep,
 
 def _picture(store: Store, host: Host, clock: Clock, sleep: Sleep, *, plainly: bool) -> Snapshot:
     """The leader's picture, while it lives, else one made by listing."""
-    nodes = beats.read_all(store.fs, picture.load_beat if plainly else codec.load_beat)
+    nodes = beats.read_all(store.fs, plain_status.load_beat if plainly else codec.load_beat)
     lease, told, leads = _leading(store, host, clock, nodes, sleep, plainly=plainly)
     if told is not None:
         gone = {node for node in told.master.standbys if node in nodes and known_gone(store.fs, nodes[node], host)}
@@ -126,7 +125,7 @@ def silent(
     watched for 1.5 intervals (see `living`): a node that only has a wrong clock still beats. A sleeping node is not
     dead.
     """
-    from spoold.rules.cluster.nodes import ASLEEP
+    from spoold.rules.cluster.node_status import ASLEEP
 
     dead = {node for node, beat in nodes.items() if known_gone(store.fs, beat, host)}
     if leads:
@@ -187,7 +186,7 @@ class Roster:
 
 def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep) -> Roster:
     """Return the nodes as their own heartbeats show them; silent ones count as dead. Errors: OSError."""
-    from spoold.rules.cluster.nodes import node_of
+    from spoold.rules.cluster.node_status import node_of
     from spoold.store.census import list_claims
 
     nodes, dead = present(store, host, clock, sleep=sleep)
@@ -205,7 +204,7 @@ def roster(store: Store, host: Host, clock: Clock, *, sleep: Sleep = time.sleep)
 
 def _told(fs: FileSystem, lease: LeaseName, *, plainly: bool) -> Snapshot | None:
     """Return the last snapshot of the token's holder; None when it has published none in its epoch."""
-    found = snapshots.latest(fs, picture.load_snapshot if plainly else snapshots.load)
+    found = snapshots.latest(fs, plain_status.load_snapshot if plainly else snapshots.load)
     return found[1] if found is not None and found[0].epoch == lease.epoch else None
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from spoold.protocol.names import parse_task
 from spoold.protocol.snapshot import Snapshot
-from spoold.protocol.stamps import moment
-from spoold.rules.gates import breaker, budget, worker
+from spoold.protocol.timestamps import moment
+from spoold.rules.gates import breaker_gate, budget_gate, limit_gates
+from spoold.rules.gates.budget_gate import book_seen
 from spoold.rules.gates.facts import Known, LaneFacts
 from spoold.rules.gates.registry import gather
-from spoold.rules.scheduling import breakers_seen
-from spoold.rules.scheduling.budgets_seen import book_seen
-from spoold.rules.scheduling.resources import (
+from spoold.rules.gates.resources import (
     BREAKER,
     CLASS,
     LIMIT,
@@ -52,8 +51,8 @@ def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneF
             due[f"{prefix}{name}"] = _whole(said.get("back"))
             if (opened := moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = opened
-    breakers = breakers_seen.book_seen(gates)
-    known = replace(known, more={**known.more, budget.NAME: book_seen(gates), breaker.NAME: breakers})
+    breakers = breaker_gate.book_seen(gates)
+    known = replace(known, more={**known.more, budget_gate.NAME: book_seen(gates), breaker_gate.NAME: breakers})
     capacity = dict(resources.capacity)
     for name, said in _rows(gates, "quota"):
         if "trying" in said:
@@ -72,7 +71,7 @@ def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneF
     stock = replace(
         stock, shares=shares if classes else None, wanted=frozenset(due), due=due, kept=_kept(gates, file)
     )
-    unserved = {name for name, _ in _rows(gates, worker.NAME)}
+    unserved = {name for name, _ in _rows(gates, limit_gates.WORKER)}
     return LaneFacts(known, resources, stock, gather(known), opens, unserved.__contains__)
 
 

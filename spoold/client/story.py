@@ -11,7 +11,7 @@ from typing import NamedTuple
 from spoold.client.info import list_attempts
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import key
-from spoold.rules.answers.story import Chapter, tell
+from spoold.rules.answers.task_history import Chapter, tell
 from spoold.store import locate
 from spoold.store.journal import Reader
 from spoold.store.store import Store

@@ -16,11 +16,9 @@ import orjson
 
 from spoold.client.arguments import mappings
 from spoold.protocol import codec
-from spoold.protocol.drop import batch_drop, task_drop
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import slug
-from spoold.protocol.order import base36, encode_order
-from spoold.protocol.plain.basics import Basics
+from spoold.protocol.names import base36, batch_drop, encode_order, slug, task_drop
+from spoold.protocol.plain_settings import Basics
 from spoold.system import chance
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def plain(
     task: Mapping[str, Any], basics: Basics, micros: int, stamp: str, *, file: str = TASK, stem: str = ""
 ) -> Drop | None:
     """Do the same as `one` for a task that is surely valid; None where only the model can decide. Errors: BadFile."""
-    from spoold.protocol.plain.draft import is_task  # every verb imports this module, and few submit
+    from spoold.protocol.plain_task import is_task  # every verb imports this module, and few submit
 
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
@@ -65,13 +63,13 @@ def one(
     micros: microseconds since 1970; stamp: now, as people read it; file: the name of the task in errors; stem: the
     beginning of a generated id, instead of the task's name.
     """
-    from spoold.rules.entry import admission, naming
+    from spoold.rules.entry import admission, references
 
     draft = complete(task, f"{_stem(task, stem)}-{suffix()}", stamp)
     data = _dump(draft, file)
     checked = codec.load_task(data, file)
     task_id = checked.id or ""
-    naming.check_names(checked, settings, file)
+    references.check_names(checked, settings, file)
     admission.admit(checked, _ANY_ORDER, task_id, settings, file)
     drop = _drop(task, task_id, data, micros)
     refused = admission.judge_kind(drop.name, "file", len(data), settings)
@@ -132,10 +130,10 @@ def _batch(
     lines: list[bytes], ids: list[str], chosen: list[str], settings: Settings, micros: int, name: str, file: str
 ) -> Drop:
     data = b"\n".join([*lines, b""])
-    from spoold.rules.entry import admission, batch
+    from spoold.rules.entry import admission
 
-    verdict = batch.check(data, file, settings)
-    if not isinstance(verdict, batch.Accepted):
+    verdict = admission.check(data, file, settings)
+    if not isinstance(verdict, admission.Accepted):
         raise verdict.error
     drop = batch_drop(micros, name)
     refused = admission.judge_kind(drop, "file", len(data), settings)

@@ -9,12 +9,12 @@ from typing import Any
 
 from spoold.client.agents import list_served
 from spoold.client.info import kind_of, read_content, running_of
+from spoold.protocol.agent_messages import STANDING_MAX, fault_in
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
-from spoold.protocol.told import STANDING_MAX, fault_in
-from spoold.rules.answers import messages
+from spoold.rules.answers import task_history
 from spoold.store import control
 from spoold.store.locate import Located, locate
 from spoold.store.store import Store
@@ -59,9 +59,9 @@ def when(store: Store, task_id: str) -> str:
     try:
         located = locate(store, task_id)
     except NotFound:  # it moves just now
-        return messages.when(None, runs=True)
+        return task_history.when(None, runs=True)
     running = running_of(store, located)
-    return messages.when(running.progress if running else None, runs=located.state is State.CLAIMED)
+    return task_history.when(running.progress if running else None, runs=located.state is State.CLAIMED)
 
 
 def _ended(located: Located, kind: str) -> SpoolError:

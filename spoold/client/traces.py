@@ -22,8 +22,7 @@ from spoold.pictures.traces.span import Link, Span
 from spoold.protocol.errors import NotFound, nearest
 from spoold.protocol.event import Event
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import key, order_micros
 from spoold.rules.answers.selection import Selection
 from spoold.store import locate
 from spoold.store.journal import Reader

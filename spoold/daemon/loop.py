@@ -27,7 +27,7 @@ from spoold.protocol import layout
 from spoold.protocol.amount import length, some
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.settings import PollSettings
-from spoold.rules.share.sharing import node_remark
+from spoold.rules.share.permissions import node_remark
 from spoold.store.mount_facts import mount_facts
 from spoold.store.store import Store, largest, open_store
 from spoold.system.clock import SystemClock

@@ -13,7 +13,7 @@ from spoold.daemon.node_ids import node_id
 from spoold.daemon.progress_watch import Pulse
 from spoold.master.master import Master
 from spoold.protocol import layout
-from spoold.rules.cluster.succession import MISSING
+from spoold.rules.cluster.election import MISSING
 from spoold.store.initialise import restore
 from spoold.system.bell import Bell, readable
 from spoold.system.hints import Hints

@@ -12,8 +12,7 @@ import re
 import secrets
 import socket
 
-from spoold.protocol.names import NODE_MAX
-from spoold.protocol.order import BASE36
+from spoold.protocol.names import BASE36, NODE_MAX
 
 
 def node_id(name: str | None, role: str = "") -> str:

@@ -29,7 +29,7 @@ from spoold.daemon.progress_watch import Freezing, Pause, Pulse
 from spoold.daemon.signals import Nap, Signals, at_eof
 from spoold.protocol.amount import precise
 from spoold.protocol.errors import BadFile
-from spoold.rules.share.blame import LEAST_S, Spent, judge
+from spoold.rules.cluster.liveness import LEAST_S, Spent, judge_silence
 from spoold.runner.tree import conceal
 from spoold.system import mounts
 from spoold.system.clock import SystemClock
@@ -209,7 +209,7 @@ def tell(pause: Pause | None, interval_s: float, node: str) -> None:
     if pause is None or pause.stopped_s + pause.asleep_s < max(LEAST_S, MARGIN * interval_s):
         return
     spent = Spent(stopped_s=pause.stopped_s, asleep_s=pause.asleep_s)
-    text = judge(spent, pause.stopped_s, _WHO).text
+    text = judge_silence(spent, pause.stopped_s, _WHO).text
     if pause.asleep_s > pause.stopped_s:  # a laptop does that every day
         log.info("%s; %s", text, node)
         return

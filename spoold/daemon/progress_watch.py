@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from spoold.protocol.amount import amount, length
-from spoold.rules.share.blame import Blame, Cause, Spent, judge
+from spoold.rules.cluster.liveness import Blame, Cause, Spent, judge_silence
 from spoold.system.clock import Clock, SystemClock
 from spoold.system.filesystem import FileSystem
 
@@ -338,7 +338,7 @@ class Freezing:
         new = still.keys() - self._since.keys() - self._over
         if new:
             spent = self._spent(overdue_s + self._lease_s)
-            self._blame = judge(spent, overdue_s + self._lease_s, _WHO, self._pulse.part, error or "")
+            self._blame = judge_silence(spent, overdue_s + self._lease_s, _WHO, self._pulse.part, error or "")
             # The time for which a job may be frozen stands still in suspend.
             self._since |= dict.fromkeys(new, now - max(0.0, overdue_s - spent.asleep_s))
         most = length(max((still.get(key, 0.0) for key in self._since), default=0.0))

@@ -18,7 +18,7 @@ from spoold.protocol import layout
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.heartbeat import Capabilities
-from spoold.rules.scheduling.matching import runs_no_commands
+from spoold.rules.workers.matching import runs_no_commands
 from spoold.runner import freezer, seeking
 from spoold.runner.runner import Runner
 from spoold.runner.sweep import sweep

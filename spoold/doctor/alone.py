@@ -26,7 +26,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import COUNT_MAX, DELAY_MAX_MS, ID_MAX, TaskName
 from spoold.protocol.settings import Marker
-from spoold.rules.share.checkup import NO_ANSWER
+from spoold.rules.share.trial_findings import NO_ANSWER
 from spoold.system.bell import readable
 from spoold.system.hints import Hints
 from spoold.system.mounts import mount_of

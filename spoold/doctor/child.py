@@ -25,9 +25,9 @@ from spoold.doctor import alone, place, together
 from spoold.doctor.meeting import NobodyCame, gather
 from spoold.doctor.records import company_of, compose, keep, with_remark
 from spoold.doctor.share import Share
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.errors import BadFile
-from spoold.protocol.report import Report
-from spoold.rules.share.company import clients_of_one_name, judge_company
+from spoold.rules.share.participants import clients_of_one_name, judge_company
 from spoold.rules.share.remarks import warning
 from spoold.store.store import stamp
 from spoold.system.clock import SystemClock

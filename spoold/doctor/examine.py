@@ -22,8 +22,8 @@ from typing import Any
 from spoold.doctor.child import Order
 from spoold.doctor.records import compose
 from spoold.protocol import codec
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.errors import BadName, Unavailable, WaitTimeout, legible
-from spoold.protocol.report import Report
 from spoold.store.store import stamp
 from spoold.system.host import this_host
 

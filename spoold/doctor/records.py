@@ -15,15 +15,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from spoold.protocol import codec, layout
+from spoold.protocol.doctor_report import Remark, Report, ReportName
 from spoold.protocol.heartbeat import HostId, MountFacts
 from spoold.protocol.names import next_number
-from spoold.protocol.report import Remark, Report, ReportName
 from spoold.protocol.version import __version__
-from spoold.rules.share.checkup import judge_machine
-from spoold.rules.share.company import Company, judge_company
-from spoold.rules.share.gathering import judge_gathering
-from spoold.rules.share.mount_options import facts_of, in_force, judge_mount
-from spoold.rules.share.verdict import conclude, line, ordered
+from spoold.rules.share.mount_options import conclude, facts_of, in_force, judge_mount, line, ordered
+from spoold.rules.share.participants import Company, judge_company
+from spoold.rules.share.trial_findings import judge_gathering, judge_machine
 from spoold.store.reports import list_reports, read_reports
 from spoold.store.store import clear_directory, make_directory
 from spoold.system.filesystem import FileSystem

@@ -37,7 +37,7 @@ from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import TaskName, key
 from spoold.rules.cluster.liveness import Watch
-from spoold.rules.scheduling.moment import Now
+from spoold.rules.cluster.pool_clock import Now
 from spoold.store import beats, clocks
 from spoold.store.archive import list_archived
 from spoold.store.initialise import restore

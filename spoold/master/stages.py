@@ -36,10 +36,9 @@ from spoold.master.tasks.scheduler import hold_one
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import OF_A_LOAN, Request, Verb, loan_mark
-from spoold.rules.locks.demand import Demand
-from spoold.rules.locks.turns import turn_of
-from spoold.rules.scheduling.regaining import regained
-from spoold.rules.scheduling.resources import Uses, shares_of
+from spoold.rules.gates.limit_gates import regained
+from spoold.rules.gates.lock_holders import Demand, turn_of
+from spoold.rules.gates.resources import Uses, shares_of
 from spoold.store import control
 from spoold.store.mover import move
 from spoold.system.host import Host

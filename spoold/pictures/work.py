@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.pictures.wording import columns, exact, is_hidden
-from spoold.protocol import codec, errand
+from spoold.protocol import agent_fields, codec
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile
 from spoold.protocol.task import Task
@@ -155,7 +155,7 @@ def command_line(value: str | Sequence[str]) -> str:
 
 def _errand(said: Mapping[str, Any]) -> Iterator[Part]:
     """Yield what an agent, or another handler, is told: the fields of a task for an agent by their own names."""
-    known = [name for name in errand.CHECKS if said.get(name) is not None]
+    known = [name for name in agent_fields.CHECKS if said.get(name) is not None]
     for name in known:
         value = said[name]
         if name == "accept" and _is_commands(value):
@@ -182,7 +182,7 @@ def _read(task: Task) -> Iterator[str]:
     if isinstance(file, str):
         yield f"prompt_file {exact(file)}, as its workspace has it then"
     if isinstance(prompt, str):
-        yield from (f"the output for {exact(one)} in the prompt" for one in errand.filled_in(prompt))
+        yield from (f"the output for {exact(one)} in the prompt" for one in agent_fields.filled_in(prompt))
     if task.approval is not None and (prompt is not None or file is not None):
         yield "messages to its agent (spool tell), what earlier attempts left"
 

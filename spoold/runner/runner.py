@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
-from spoold.rules.scheduling.ahead import has_room
+from spoold.rules.workers.prefetch import has_room
 from spoold.runner import tree
 from spoold.runner.freezer import home
 from spoold.runner.job import Ending, Job, Kind, NoSlot

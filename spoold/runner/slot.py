@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from spoold.rules.scheduling.ahead import preference
+from spoold.rules.workers.prefetch import preference
 from spoold.runner.child import loader
 from spoold.runner.freezer import Room
 from spoold.runner.job import Call, Ending, Job, Kind

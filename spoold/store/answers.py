@@ -12,8 +12,8 @@ from typing import Any
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
-from spoold.rules.gates import redo
-from spoold.rules.gates.requested import Requested, decision, record, reply
+from spoold.rules.gates import standing_requests
+from spoold.rules.gates.standing_requests import Requested, decision, record, reply
 from spoold.store import control, owners
 from spoold.system.filesystem import FileSystem
 
@@ -38,21 +38,21 @@ def replies(fs: FileSystem, name: TaskName, token: str) -> list[dict[str, Any]]:
 def rounds(fs: FileSystem, name: TaskName, token: str) -> list[dict[str, Any]]:
     """The rounds in which people sent work back before this task began: for its result. Errors: OSError."""
     requests = _from_people(fs, control.about_task(fs, name.id), token)
-    return redo.records(one for one in redo.rounds(requests) if one.order != name.order)
+    return standing_requests.records(one for one in standing_requests.rounds(requests) if one.order != name.order)
 
 
 def feedback(fs: FileSystem, name: TaskName, token: str) -> dict[str, Any] | None:
     """Why this task runs again, in the words of those who sent it back; None where nobody has. Errors: OSError."""
     rejects = [one for one in control.list_requests(fs) if one.verb is Verb.REJECT]
     about = [one for task in {key(one.target) for one in rejects} for one in control.about_task(fs, task, rejects)]
-    return redo.feedback(_from_people(fs, tuple(about), token), key(name.id), name.attempt)
+    return standing_requests.feedback(_from_people(fs, tuple(about), token), key(name.id), name.attempt)
 
 
 def redos(fs: FileSystem, requests: Iterable[Request]) -> tuple[Requested, ...]:
     """Those that send work back. requests: as already listed. Errors: OSError."""
     rejects = [one for one in requests if one.verb is Verb.REJECT]
     about = [one for task in {key(one.target) for one in rejects} for one in control.about_task(fs, task, rejects)]
-    return tuple(filter(redo.is_redo, about))
+    return tuple(filter(standing_requests.is_redo, about))
 
 
 def sent_back(fs: FileSystem, name: TaskName, token: str, asked: Sequence[Requested]) -> str:
@@ -63,7 +63,9 @@ def sent_back(fs: FileSystem, name: TaskName, token: str, asked: Sequence[Reques
     mine = key(name.id)
     targets = {key(one.request.target) for one in asked if mine in (key(one.request.target), key(one.redo[0][0]))}
     about = tuple(one for one in asked if key(one.request.target) in targets)
-    return redo.sent_back(_from_people(fs, about, token), mine, name.order, name.attempt) if about else ""
+    return (
+        standing_requests.sent_back(_from_people(fs, about, token), mine, name.order, name.attempt) if about else ""
+    )
 
 
 def replied(fs: FileSystem, task_id: str, about: str, token: str | None) -> Requested | None:

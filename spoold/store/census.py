@@ -10,10 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from spoold.protocol import layout
-from spoold.protocol.drop import concerns_us
 from spoold.protocol.lifecycle import State, shown_end
-from spoold.protocol.name_parts import is_task
-from spoold.protocol.names import TaskName, is_node, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import TaskName, concerns_us, is_node, is_task, parse_ended, parse_returned, parse_task
 from spoold.protocol.snapshot import TaskCounts, no_tasks
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.archive import list_archived

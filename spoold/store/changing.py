@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spoold.protocol import codec, layout
-from spoold.protocol.change import THE_CHANGE, ChangeName, load_change
 from spoold.protocol.errors import BadFile, Unavailable
 from spoold.protocol.settings import Settings
+from spoold.protocol.settings_change import THE_CHANGE, ChangeName, load_change
 from spoold.store import absence
 from spoold.store.obstacles import obstacle
 from spoold.store.revisions import BYTES_MAX, with_change

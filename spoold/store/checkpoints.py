@@ -6,8 +6,8 @@ Law: each has a new name, and none is replaced. The highest that can be read cou
 from __future__ import annotations
 
 from spoold.protocol import codec, layout
-from spoold.protocol.checkpoint import Checkpoint, CheckpointName, parse_checkpoint
 from spoold.protocol.errors import BadFile
+from spoold.protocol.feed_checkpoint import Checkpoint, CheckpointName, parse_checkpoint
 from spoold.store import absence
 from spoold.store.absence import names_unless_blocked
 from spoold.store.regular import reading, regular

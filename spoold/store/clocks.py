@@ -1,8 +1,8 @@
 """The time that decides about deadlines: this node's clock, corrected by the file server's and the other nodes'.
 
 Law: no single machine's date decides. The mtime of a file that was just written is the file server's time. The node
-asks for it now and then, and in between counts by CLOCK_BOOTTIME, which cannot be set. `rules.cluster.clocks` decides
-which clock is right.
+asks for it now and then, and in between counts by CLOCK_BOOTTIME, which cannot be set. `rules.cluster.pool_clock`
+decides which clock is right.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from spoold.rules.cluster import clocks
+from spoold.rules.cluster import pool_clock
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem
 
@@ -64,7 +64,7 @@ class CommonClock:
     def wall(self) -> float:
         """The time that decides about deadlines."""
         ahead = self.ahead_s
-        return self._clock.wall() + (0.0 if ahead is None else clocks.correction(ahead, self._right))
+        return self._clock.wall() + (0.0 if ahead is None else pool_clock.correction(ahead, self._right))
 
     def left_s(self, moment: float) -> float:
         """Seconds until a deadline; infinite before the server's time is known, since this machine's own date decides
@@ -95,12 +95,12 @@ class CommonClock:
 
     def agree(self, ahead: Iterable[float]) -> None:
         """Take in how far each machine says that its clock is ahead."""
-        self._right = clocks.agreed(sorted(ahead))
+        self._right = pool_clock.agreed(sorted(ahead))
 
 
 def machine(beat: Heartbeat) -> str:
     """The name of a node's machine, as `by_host` has it."""
-    return clocks.machine(beat.host.hostname, beat.node)
+    return pool_clock.machine(beat.host.hostname, beat.node)
 
 
 def by_host(beats: Iterable[Heartbeat]) -> Mapping[str, float]:

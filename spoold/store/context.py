@@ -6,7 +6,7 @@ Law: an entry is published whole and never replaced. Whether it counts is decide
 from __future__ import annotations
 
 from spoold.protocol import layout
-from spoold.protocol.entry import BYTES_MAX, Entry, parse_entry
+from spoold.protocol.context_entry import BYTES_MAX, Entry, parse_entry
 from spoold.store.shelf import Shelf, file_max
 
 # The owner of an entry is its batch.

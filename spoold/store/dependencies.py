@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import ended_key_in
-from spoold.protocol.names import key, parse_archived, parse_ended
+from spoold.protocol.names import ended_key_in, key, parse_archived, parse_ended
 from spoold.protocol.task import Task
 from spoold.store import absence
 from spoold.store.archive import find_archived

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spoold.protocol import layout
-from spoold.protocol.door import BatchName, DoorEntry, DoorName, parse_door, parse_standing
+from spoold.protocol.admission_names import BatchName, DoorEntry, DoorName, parse_door, parse_standing
 from spoold.store.absence import names_in
 from spoold.system.filesystem import FileSystem
 

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from spoold.protocol import codec, layout
-from spoold.protocol.door import BatchName, parse_batch
-from spoold.protocol.drop import id_in
+from spoold.protocol.admission_names import BatchName, parse_batch
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import is_id, key
+from spoold.protocol.names import id_in, is_id, key
 from spoold.store import absence
 from spoold.store.door_files import list_standing
 from spoold.system.filesystem import FileSystem

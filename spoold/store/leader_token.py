@@ -7,8 +7,7 @@ no master could lead after it. Other files are passed over.
 from __future__ import annotations
 
 from spoold.protocol import layout
-from spoold.protocol.names import BEAT_MAX, LeaseName, parse_lease
-from spoold.protocol.order import EPOCH_MAX
+from spoold.protocol.names import BEAT_MAX, EPOCH_MAX, LeaseName, parse_lease
 from spoold.system.filesystem import FileSystem
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spoold.protocol import layout
-from spoold.protocol.name_parts import ended_key_in
-from spoold.protocol.names import EndedName, key, parse_ended
+from spoold.protocol.names import EndedName, ended_key_in, key, parse_ended
 from spoold.protocol.result import Result, Total
-from spoold.rules.attempts.accounts import total_of
+from spoold.rules.attempts.attempt_costs import total_of
 from spoold.store.records import read_record
 from spoold.system.filesystem import FileSystem
 

@@ -14,12 +14,11 @@ from itertools import chain
 from typing import Any
 
 from spoold.protocol import layout
+from spoold.protocol.admission_names import OriginalName
 from spoold.protocol.amount import amount, some
-from spoold.protocol.door import OriginalName
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import SHOWN, State, shown_end
-from spoold.protocol.name_parts import key_in
-from spoold.protocol.names import EndedName, TaskName, is_node, key, parse_ended, parse_returned, parse_task
+from spoold.protocol.names import EndedName, TaskName, is_node, key, key_in, parse_ended, parse_returned, parse_task
 from spoold.store import drop_search
 from spoold.store.absence import names_shown
 from spoold.store.archive import list_archived

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
-from spoold.protocol import layout, misnamed
+from spoold.protocol import layout, wrong_names
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import State
-from spoold.protocol.misnamed import belongs_to_others, fault, of_branch
 from spoold.protocol.names import key
+from spoold.protocol.wrong_names import belongs_to_others, fault, of_branch
 from spoold.store.absence import names_shown
 from spoold.system.filesystem import FileSystem
 
@@ -43,7 +43,7 @@ class Misnamed:
 
     def see_requests(self, names: Collection[str]) -> None:
         """Note the names in control/ that did not parse."""
-        self._note(layout.CONTROL, [name for name in names if not name.startswith(".")], misnamed.of_request)
+        self._note(layout.CONTROL, [name for name in names if not name.startswith(".")], wrong_names.of_request)
 
     def _note(self, directory: str, names: list[str], explain: Callable[[str], str | None]) -> None:
         self.found.pop(directory, None)

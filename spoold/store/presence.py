@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spoold.protocol.names import BeatName
 from spoold.protocol.version import __version__
-from spoold.rules.cluster.clocks import EQUAL_S
+from spoold.rules.cluster.pool_clock import EQUAL_S
 from spoold.store import beats
 from spoold.store.clocks import by_host
 from spoold.store.store import Store

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.names import COUNT_MAX, NOBODY, LeaseName, TaskName, parse_ended
-from spoold.protocol.order import EPOCH_MAX, encode_order
+from spoold.protocol.names import COUNT_MAX, EPOCH_MAX, NOBODY, LeaseName, TaskName, encode_order, parse_ended
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.rules.tree.audit import audit, confirmed
-from spoold.rules.tree.finding import (
+from spoold.rules.tree.audit import (
     DropLease,
     Fail,
     Finding,
@@ -27,6 +25,8 @@ from spoold.rules.tree.finding import (
     Relane,
     Rerun,
     SetAside,
+    audit,
+    confirmed,
 )
 from spoold.store import journal
 from spoold.store.absence import listed

@@ -6,8 +6,8 @@ Law: any other entry there belongs to a trial under way, and is passed over. So 
 from __future__ import annotations
 
 from spoold.protocol import codec, layout
+from spoold.protocol.doctor_report import Report, ReportName, parse_report
 from spoold.protocol.errors import BadFile
-from spoold.protocol.report import Report, ReportName, parse_report
 from spoold.store.regular import reading
 from spoold.system.filesystem import FileSystem
 

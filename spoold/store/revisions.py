@@ -22,8 +22,8 @@ from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem
 
 if TYPE_CHECKING:
-    from spoold.protocol.change import Change, ChangeName
     from spoold.protocol.settings import Settings
+    from spoold.protocol.settings_change import Change, ChangeName
     from spoold.store.faults import Faults
 
 # So many files count, the first ones; and so many bytes of each.
@@ -72,8 +72,8 @@ class Revisions:
 
     def look(self) -> None:
         """List settings/, and go by what is there from now on. Errors: OSError; then everything stays as it was."""
-        from spoold.protocol.change import parse_change
-        from spoold.protocol.misnamed import of_change
+        from spoold.protocol.settings_change import parse_change
+        from spoold.protocol.wrong_names import of_change
 
         blocked: set[str] = set()
         listed = names_in(self._fs, layout.CHANGES, blocked)
@@ -122,7 +122,7 @@ class Revisions:
 
     def _load(self, name: ChangeName) -> Change | BadFile | None:
         """A change, or what is wrong with it; None where it has gone or may not be read just now. Errors: OSError."""
-        from spoold.protocol.change import load_change
+        from spoold.protocol.settings_change import load_change
 
         path = layout.join(layout.CHANGES, name.encode())
         try:
@@ -165,8 +165,8 @@ class Revisions:
 
 def with_change(base: Settings, now: Settings, change: Change, file: str) -> Settings:
     """The settings with a change, right as a whole. base: those of spool.toml alone. Errors: BadFile."""
-    from spoold.protocol.change import merged
-    from spoold.rules.entry.naming import check_settings_names
+    from spoold.protocol.settings_change import merged
+    from spoold.rules.entry.references import check_settings_names
 
     after = merged(base, now, change, file)
     check_settings_names(after, file)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, ShutOut, Unavailable
 from spoold.protocol.lifecycle import Mover, insist
-from spoold.protocol.plain.basics import CLAIMS, Basics, Identity, basics, identity, says_nothing
-from spoold.rules.share import disk
+from spoold.protocol.plain_settings import CLAIMS, Basics, Identity, basics, identity, says_nothing
+from spoold.rules.share import free_space
 from spoold.store import absence, mover
 from spoold.store.clocks import CommonClock
 from spoold.store.locked import LockedFileSystem
@@ -102,15 +102,15 @@ class Store:
         """Now, as people read it: RFC 3339, UTC, milliseconds."""
         return stamp(self.clock.wall())
 
-    def room(self) -> disk.Room:
+    def room(self) -> free_space.Room:
         """The room on the share. Errors: OSError."""
-        return disk.room(*self._figures(self.fs.usage()))
+        return free_space.room(*self._figures(self.fs.usage()))
 
     def room_warnings(self) -> list[str]:
         """The warnings about the room on the share: none if there is enough. Errors: OSError."""
         usage = self.fs.usage()
-        warnings = disk.warnings(*self._figures(usage))
-        return [disk.READ_ONLY, *warnings] if usage.read_only else warnings
+        warnings = free_space.warnings(*self._figures(usage))
+        return [free_space.READ_ONLY, *warnings] if usage.read_only else warnings
 
     @property
     def read_only(self) -> bool:
@@ -339,7 +339,7 @@ def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basic
     def settings() -> Settings:
         found = codec.check_settings(table, file)
         if found.types:
-            from spoold.rules.entry.naming import check_settings_names
+            from spoold.rules.entry.references import check_settings_names
 
             check_settings_names(found, file)
         return found

@@ -14,18 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spoold.protocol import codec, layout
-from spoold.protocol.change import parse_change
-from spoold.protocol.checkpoint import parse_checkpoint
-from spoold.protocol.door import parse_door
-from spoold.protocol.drop import concerns_us
+from spoold.protocol.admission_names import parse_door
 from spoold.protocol.errors import BadFile, BadName
+from spoold.protocol.feed_checkpoint import parse_checkpoint
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import is_conditional
 from spoold.protocol.names import (
+    EPOCH_MAX,
     EndedName,
     LeaseName,
     TaskName,
+    concerns_us,
+    is_conditional,
     is_node,
     parse_archived,
     parse_beat,
@@ -36,12 +36,12 @@ from spoold.protocol.names import (
     parse_snapshot,
     parse_task,
 )
-from spoold.protocol.order import EPOCH_MAX
 from spoold.protocol.request import parse_request
 from spoold.protocol.result import Result
+from spoold.protocol.settings_change import parse_change
 from spoold.protocol.task import Task
-from spoold.rules.attempts.policy import rank, retry_policy
-from spoold.rules.tree.sighting import Content, Record, Survey, Token
+from spoold.rules.attempts.task_policy import rank, retry_policy
+from spoold.rules.tree.audit import Content, Record, Survey, Token
 from spoold.store import context, steps
 from spoold.store.door_files import list_standing
 from spoold.store.leader_token import parse_token

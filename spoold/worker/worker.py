@@ -20,8 +20,8 @@ from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
-from spoold.rules.attempts import ends
-from spoold.rules.attempts.outcome import Outcome, handed_back
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.attempt_outcome import Outcome, handed_back
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
@@ -332,7 +332,7 @@ class Worker:
                 self._telling.look(attempt)
                 cancel = cancels.get(key(name.id)) if attempt.stopping is None else None
                 told = None if cancel is None else control.read(self.store.fs, cancel).told
-                why = ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
+                why = end_conditions.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
                 self._stop(attempt, why)
             with self.store.faults.handling("budget of the task", name.id, name.id, name.attempt):
                 self._stop(attempt, self._own_budget.why_stop(attempt, now))

@@ -16,7 +16,7 @@ from spoold.agents.places import Saved
 from spoold.agents.profiles import REDACT, expand
 from spoold.client.context import SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.entry import is_name
+from spoold.protocol.context_entry import is_name
 from tests.agents.attempts import Desk
 from tests.cli.commands import spool
 

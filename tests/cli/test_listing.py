@@ -10,7 +10,7 @@ import pytest
 
 from spoold.client.listing import describe
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import encode_order
 from spoold.store.locate import iter_tasks
 from tests.cli.command import make
 from tests.cli.commands import spool

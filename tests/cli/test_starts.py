@@ -32,7 +32,8 @@ HEAVY = {
 HEAVY |= {"hmac", "random", "multiprocessing", "watchdog", "concurrent"}
 # Of ours: what has models in it.
 MODELS = {
-    f"spoold.protocol.{name}" for name in ("task", "settings", "heartbeat", "snapshot", "result", "event", "report")
+    f"spoold.protocol.{name}"
+    for name in ("task", "settings", "heartbeat", "snapshot", "result", "event", "doctor_report")
 }
 
 

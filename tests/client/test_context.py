@@ -8,7 +8,7 @@ import pytest
 
 from spoold.client.context import Conflict, SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, Entry, EntryName
+from spoold.protocol.context_entry import BYTES_MAX, ENTRIES_MAX, Entry, EntryName
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.store.context import ENTRIES
 from spoold.store.shelf import Shelf

@@ -19,8 +19,8 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.answers.case import Explanation
-from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.attempts.end_conditions import UNKNOWN_FOR_S
 from spoold.store import control, locate, snapshots
 from spoold.store.beats import list_beats
 from spoold.store.presence import Presence

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spoold.protocol import layout
-from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import task_drop
 from spoold.protocol.result import Code
 from spoold.store.census import census
 from spoold.store.drop_search import list_unexplained

@@ -14,9 +14,9 @@ from spoold.client.connection import Numbers
 from spoold.client.context import SharedContext
 from spoold.client.spool_client import SpoolClient
 from spoold.client.steps import Steps
-from spoold.protocol.change import ChangeName
 from spoold.protocol.errors import BadFile, Unavailable
 from spoold.protocol.names import COUNT_MAX, NUMBER_MOST
+from spoold.protocol.settings_change import ChangeName
 from tests.client.cluster import Cluster
 from tests.support.faults import FaultyFileSystem
 

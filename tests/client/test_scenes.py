@@ -18,7 +18,7 @@ from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, Running
 from spoold.protocol.names import BeatName
 from spoold.protocol.result import Code, Status
-from spoold.protocol.stamps import moment
+from spoold.protocol.timestamps import moment
 from tests.client.trees import WORKER, Tree
 
 TIMES: dict[str, Any] = {"started_at": "2026-01-01T00:00:01Z", "completed_at": "2026-01-01T00:00:05Z"}

@@ -19,7 +19,7 @@ from spoold.client.status import RENEWED_WITHIN_S, roster, status
 from spoold.master.master import Master
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.tree.finding import Finding, MakeDirectory, Severity
+from spoold.rules.tree.audit import Finding, MakeDirectory, Severity
 from spoold.store import control
 from spoold.store.store import stamp
 from spoold.system.filesystem import Usage

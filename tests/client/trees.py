@@ -7,8 +7,7 @@ import orjson
 
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol import codec, layout
-from spoold.protocol.names import EndedName, TaskName
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import EndedName, TaskName, encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock

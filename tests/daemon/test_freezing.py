@@ -14,7 +14,7 @@ from spoold.daemon import progress_watch
 from spoold.daemon.loop import Loop
 from spoold.daemon.processes import Notifier, _tell
 from spoold.daemon.progress_watch import Freezing, Pulse
-from spoold.rules.share.blame import Spent
+from spoold.rules.cluster.liveness import Spent
 
 LEASE_S = 12.5
 

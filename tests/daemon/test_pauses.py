@@ -21,7 +21,7 @@ import pytest
 
 from spoold.daemon import processes
 from spoold.daemon.progress_watch import LATE_S, Pause, Pulse
-from spoold.rules.share.blame import LEAST_S
+from spoold.rules.cluster.liveness import LEAST_S
 from spoold.store.initialise import initialise
 from spoold.system.clock import ManualClock, SystemClock
 from spoold.system.posix import PosixFileSystem

@@ -10,7 +10,7 @@ from typing import Any
 
 from spoold.doctor.child import Order, Teller, examine
 from spoold.doctor.share import Share
-from spoold.protocol.report import Report
+from spoold.protocol.doctor_report import Report
 from spoold.system.host import FakeHost
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from spoold.doctor import alone
 from spoold.doctor.share import Share
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.names import parse_task
-from spoold.protocol.report import Report
 from spoold.store.reports import read_reports
 from spoold.system.posix import PosixFileSystem
 from tests.cli.command import make

@@ -12,7 +12,7 @@ import pytest
 
 from spoold.doctor import together
 from spoold.doctor.share import LockKind, Share
-from spoold.protocol.report import Report
+from spoold.protocol.doctor_report import Report
 from spoold.system.host import FakeHost, FakeMachine, HostIdentity
 from spoold.system.mounts import Mount
 from tests.cli.command import make

@@ -28,25 +28,29 @@ from spoold.agents.sandbox import podman
 from spoold.agents.telemetry.around import Kept
 from spoold.agents.telling import Inbox
 from spoold.client.view.counting import runs_of
-from spoold.protocol import codec, told
-from spoold.protocol.ended_attempt import EndedAttempt
+from spoold.protocol import agent_messages, codec, plain_settings, plain_status, plain_task
+from spoold.protocol.amount import MOST, is_amount
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, EndedName
-from spoold.protocol.plain import basics, draft, picture
-from spoold.protocol.quantity import MOST, is_amount
-from spoold.protocol.result import Result
+from spoold.protocol.result import EndedAttempt, Result
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Node
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings, toml_table
-from spoold.rules.attempts.accounts import plus, spent_by, total_of
+from spoold.rules.attempts.attempt_costs import plus, spent_by, total_of
 from spoold.rules.attempts.durations import Estimates
-from spoold.rules.attempts.figures import PROGRESS, faults_in, figures_in, filled, overspent
-from spoold.rules.attempts.quota import Quota
-from spoold.rules.cluster.tempo import Tally
-from spoold.rules.locks.touched import touched_in
-from spoold.rules.scheduling import breakers, budgets, budgets_seen, spending
+from spoold.rules.attempts.reported_figures import (
+    PROGRESS,
+    Quota,
+    faults_in,
+    figures_in,
+    filled,
+    overspent,
+    touched_in,
+)
+from spoold.rules.cluster.throughput import Tally
+from spoold.rules.gates import breaker_gate, budget_gate, budget_usage
 from spoold.runner.job import Ending
 from spoold.store import journal
 from spoold.system.scratch import MemoryScratch
@@ -261,23 +265,23 @@ def _result(data: bytes) -> Any:
         *(dict(found.total).values() if found.total else ()),
     ]
     assert all(is_amount(number) for number in (*counted, *more) if isinstance(number, int | float))
-    sums, name = spending.Sums(), EndedName("a", 1, "w1")
+    sums, name = budget_usage.Sums(), EndedName("a", 1, "w1")
     for _ in range(3):
         sums.take(EndedAttempt.of(name, found, "review"), BUDGETED, 1_771_243_200.0)
-    purse = budgets.Purse(BUDGETED, budgets.Book(sums), 1_771_243_200.0)
+    purse = budget_gate.Purse(BUDGETED, budget_gate.Book(sums), 1_771_243_200.0)
     for _ in range(3):
-        purse.reserve("review", spending.Asked(("nightly",), "b", (("cost_usd", 10**18),)))
-    seen = budgets_seen.picture_of(purse)
-    assert spending.Sums.load(codec.load(codec.dump(sums.save()), FILE)) == sums
+        purse.reserve("review", budget_usage.Asked(("nightly",), "b", (("cost_usd", 10**18),)))
+    seen = budget_gate.picture_of(purse)
+    assert budget_usage.Sums.load(codec.load(codec.dump(sums.save()), FILE)) == sums
     totals = total_of([found, found]), plus(found.total, found.total) if found.total else None
-    return found, dict(found), totals, seen, budgets_seen.book_seen({"budget": seen}).sums.save()
+    return found, dict(found), totals, seen, budget_gate.book_seen({"budget": seen}).sums.save()
 
 
 def _beats(data: bytes) -> Any:
     """A beat, as each node takes it, twice: nothing of it may end whoever compares, adds or shows it."""
     name = BeatName("w1", 8)
     one, two = codec.load_beat(data, name), codec.load_beat(data, name)
-    plainly = picture.load_beat(data, name)
+    plainly = plain_status.load_beat(data, name)
     assert one == two
     tally, estimates = Tally(), Estimates()
     for node in ("w1", "w2"):
@@ -333,11 +337,11 @@ _LIMIT = Settings.model_validate({"limits": {"api": {"max": 1}}}).limits["api"]
 
 def _told(data: bytes) -> Any:
     """A message for an agent: in its file, in an output and in a report, and on to its next prompt."""
-    found = told.lines_of(data + b"\n")
-    said = {told.FIELD: [codec.load(data, FILE)]}
+    found = agent_messages.lines_of(data + b"\n")
+    said = {agent_messages.FIELD: [codec.load(data, FILE)]}
     inbox = Inbox(lambda: data + b"\n", said)
     inbox.next()
-    return prompting.told(found), told.told_in(said), told.names_in(said), inbox.had, inbox.given
+    return prompting.told(found), agent_messages.told_in(said), agent_messages.names_in(said), inbox.had, inbox.given
 
 
 def _events(data: bytes) -> Any:
@@ -350,7 +354,7 @@ def _events(data: bytes) -> Any:
 def _sums(data: bytes) -> Any:
     found = codec.load(data, FILE)
     try:
-        sums = spending.Sums.load(found)
+        sums = budget_usage.Sums.load(found)
     except ValueError:
         return found
     sums.take(EndedAttempt("a", 1, "w1", "success", type="review", cost_usd=MOST, budgets=("n",)), BUDGETED, 0.0)
@@ -359,7 +363,7 @@ def _sums(data: bytes) -> Any:
 
 def _rows(data: bytes) -> Any:
     try:
-        return [repr(row) for row in breakers.Book.load(codec.load(data, FILE)).values()]
+        return [repr(row) for row in breaker_gate.Book.load(codec.load(data, FILE)).values()]
     except ValueError:
         return None
 
@@ -393,14 +397,14 @@ def _call(data: bytes) -> Any:
 def _task(data: bytes) -> Any:
     value = codec.load(data, FILE)
     codec.sure(data, value, FILE)
-    draft.is_task(value, "")
+    plain_task.is_task(value, "")
     task = codec.load_sent_task(data, FILE)
     return task, value, codec.load_task(data, FILE).reserves
 
 
 def _settings(data: bytes) -> Any:
     found = toml_table(data, FILE)
-    basics.basics(found)
+    plain_settings.basics(found)
     return load_settings(data, FILE), repr(found)
 
 
@@ -452,8 +456,8 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/master/intake/drops.py": (_value, {"id": "a"}),
     "spoold/master/state/rejecting.py": (_value, {"id": "a"}),
     "spoold/master/intake/batch_validation.py": (_value, {"id": "a"}),
-    "spoold/protocol/plain/picture.py": (_beats, None),
-    "spoold/protocol/told.py": (_told, {"name": "k3j2-1", "by": "a", "at": "x", "text": "b"}),
+    "spoold/protocol/plain_status.py": (_beats, None),
+    "spoold/protocol/agent_messages.py": (_told, {"name": "k3j2-1", "by": "a", "at": "x", "text": "b"}),
     "spoold/rules/entry/admission.py": (
         _task,
         {"id": "a", "command": ["x"], "budget": {"cost_usd": 1}, "timeout": 5},
@@ -480,7 +484,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
 INNER: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "Sums.load": (_sums, SUMS),
     "Book.load": (_rows, {"review": [3, 5.0, "x"]}),
-    "book_seen": (lambda data: budgets_seen.book_seen({"budget": codec.load(data, FILE)}).sums.save(), BUDGETS),
+    "book_seen": (lambda data: budget_gate.book_seen({"budget": codec.load(data, FILE)}).sums.save(), BUDGETS),
 }
 
 
@@ -493,7 +497,7 @@ def readers() -> Iterator[tuple[str, Callable[[bytes], Any], bytes]]:
         yield path, reader, base_of("Heartbeat") if base is None else orjson.dumps(base)
     for path, (reader, base) in INNER.items():
         yield path, reader, orjson.dumps(base)
-    yield "Snapshot, plainly", partial(picture.load_snapshot, file=FILE), base_of("Snapshot")
+    yield "Snapshot, plainly", partial(plain_status.load_snapshot, file=FILE), base_of("Snapshot")
     yield "spool.toml", _settings, (V1 / "spool.toml").read_bytes()
 
 
@@ -649,7 +653,7 @@ def test_a_record_of_an_old_release_is_cut_and_counted() -> None:
     found = codec.load_model(Result, orjson.dumps(old), FILE)
     assert (found.cost_usd, found.tokens_used, found.duration_s) == (MOST, MOST, 0)
     assert found.uses == {"api": MOST}
-    sums = spending.Sums()
+    sums = budget_usage.Sums()
     for _ in range(3):
         sums.take(EndedAttempt.of(EndedName("a", 1, "w1"), found), BUDGETED, 0.0)
     assert sums.tallies["nightly", "total"].spent == {"cost_usd": MOST * 10**6, "tokens": MOST * 10**6}

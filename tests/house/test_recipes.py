@@ -29,11 +29,10 @@ from spoold.client.spool_client import SpoolClient
 from spoold.faces.cli.app import build
 from spoold.protocol import lifecycle
 from spoold.protocol.errors import LawBroken
-from spoold.rules.answers.case import Explanation
+from spoold.rules.answers.task_facts import Explanation
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known, TypeFacts
-from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
-from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+from spoold.rules.gates.gate import PASS, TaskGate, Tasks, TypeGate, Verdict, Wait, Wake
 from spoold.runner.job import Command, Ending, Job
 from spoold.store.locate import locate
 from spoold.store.store import open_store

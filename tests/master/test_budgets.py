@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spoold.master.limits import result_stream
-from spoold.rules.gates import budget as gate
+from spoold.rules.gates import budget_gate as gate
 from spoold.store.changing import publish_change
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock

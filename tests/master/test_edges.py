@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from spoold.master.listing import batch_members
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import encode_order
 from spoold.store import outcomes
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem

@@ -10,9 +10,9 @@ from spoold.master.limits import result_stream
 from spoold.master.limits.result_stream import Coverage, Feed
 from spoold.master.state.known_tasks import End, end_at
 from spoold.master.state.tree_view import Place
-from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName
+from spoold.protocol.result import EndedAttempt
 from spoold.store import snapshots
 from tests.support.cluster import Cluster, Node
 from tests.support.counting import CountingFileSystem

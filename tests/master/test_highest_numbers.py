@@ -21,9 +21,9 @@ from spoold.client.steps import Steps
 from spoold.doctor import records
 from spoold.master.report.status_report import STRANGE_EVERY_S
 from spoold.protocol import layout
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Report
 from spoold.protocol.step import sum_of
 from spoold.store import snapshots
 from spoold.store.reports import list_reports

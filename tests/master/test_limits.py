@@ -11,7 +11,7 @@ from spoold.client.inquiry import explain
 from spoold.client.limits import list_limits
 from spoold.client.listing import describe
 from spoold.protocol.names import TaskName
-from spoold.rules.scheduling.ramp import RAMP_END_S
+from spoold.rules.gates.limit_gates import RAMP_END_S
 from spoold.store.journal import Reader
 from spoold.store.locate import locate
 from spoold.store.store import open_store, stamp

@@ -10,7 +10,7 @@ import pytest
 
 from spoold.client.inquiry import explain
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.answers.case import Explanation
+from spoold.rules.answers.task_facts import Explanation
 from spoold.store import beats, snapshots
 from spoold.store.journal import Reader
 from spoold.store.store import open_store

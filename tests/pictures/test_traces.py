@@ -19,7 +19,7 @@ from spoold.pictures.traces.otlp import SPANS_MAX, lines, ordered
 from spoold.pictures.traces.span import Kind, Link, Span, nanos
 from spoold.protocol.event import Event
 from spoold.protocol.result import Result
-from spoold.protocol.trace import Context, span_of, trace_of
+from spoold.protocol.trace_ids import Context, span_of, trace_of
 from tests.pictures.scenes import EVIL
 
 SPOOL = "s1"

@@ -15,7 +15,7 @@ from spoold.agents import prompting
 from spoold.agents.plan.drawing import Plan
 from spoold.pictures import work
 from spoold.pictures.wording import columns, exact, is_hidden
-from spoold.protocol import errand
+from spoold.protocol import agent_fields
 from spoold.protocol.task import Task
 from tests.support.said import ERRAND, FIELDS, READ, errand_with, evil_task, task_with
 
@@ -41,7 +41,7 @@ def rejoined(lines: list[str]) -> list[str]:
 def test_no_field_of_a_task_or_an_errand_is_drawn_by_nobody() -> None:
     """G23, G24: base, arguments, conditions and files with prompts were left out by one face or the other."""
     assert set(FIELDS) | set(work.SAID_ELSEWHERE) == set(Task.model_fields), "say the new field in tests/support/said"
-    assert set(ERRAND) == set(errand.CHECKS), "say the new field in tests/support/said"
+    assert set(ERRAND) == set(agent_fields.CHECKS), "say the new field in tests/support/said"
     made = [(task_with(name), FIELDS[name][1]) for name in FIELDS] + [
         (errand_with(name), ERRAND[name][1]) for name in ERRAND
     ]

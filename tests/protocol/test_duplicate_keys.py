@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from spoold.protocol import codec, layout
-from spoold.protocol.change import load_change
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result
+from spoold.protocol.settings_change import load_change
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.toml_file import toml_table
 from spoold.store import control

@@ -10,7 +10,7 @@ from html.entities import html5
 
 import pytest
 
-from spoold.rules.redaction.exact import Escapes, Exact, begun, spellings
+from spoold.rules.redaction.known_secrets import Escapes, Exact, begun, spellings
 from spoold.rules.redaction.masking import Mask
 
 NAMES: dict[str, list[str]] = {}

@@ -17,8 +17,7 @@ from typing import Any
 from spoold.protocol import layout
 from spoold.protocol.event import Event
 from spoold.protocol.request import Verb
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store import control, journal
 from spoold.store.store import open_store
 from spoold.store.survey import survey

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from spoold.master.limits import capacity as counting
 from spoold.master.state.leader_state import Desk
-from spoold.rules.scheduling.breakers import Row
-from spoold.rules.scheduling.resources import Capacity
+from spoold.rules.gates.breaker_gate import Row
+from spoold.rules.gates.resources import Capacity
 from tests.sim.mutation import Mutations, Swap
 
 breakers = Mutations("breakers")

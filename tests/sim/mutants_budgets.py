@@ -9,7 +9,7 @@ from spoold.master.limits import budget_accounts as master_budgets
 from spoold.master.limits.budget_accounts import Budgets
 from spoold.master.limits.result_stream import Coverage, Feed
 from spoold.master.state.leader_state import Desk
-from spoold.rules.scheduling.budgets import Purse
+from spoold.rules.gates.budget_gate import Purse
 from tests.sim.mutation import Mutations, Swap
 
 budgets = Mutations("budgets")

@@ -6,8 +6,8 @@ from spoold.master.intake import batch_admission, deferred_drops, drops
 from spoold.master.intake.drops import Originals
 from spoold.master.intake.requeue_changed import Rejudging
 from spoold.master.state.leader_state import Desk
-from spoold.protocol.door import BatchName
-from spoold.protocol.drop import WHOLE
+from spoold.protocol.admission_names import BatchName
+from spoold.protocol.names import WHOLE
 from spoold.store import absence
 from tests.sim.mutation import Mutations, Swap
 

@@ -11,9 +11,8 @@ from spoold.master.state.leader_state import Desk
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions
+from spoold.rules.gates.lock_holders import Demand, Line, Turn, Waiter
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.locks.demand import Demand
-from spoold.rules.locks.turns import Line, Turn, Waiter
 from spoold.rules.scheduling.backlog import Locking
 from tests.sim.mutation import Mutations, Swap
 

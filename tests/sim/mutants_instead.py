@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spoold.master.listing import task_metadata
 from spoold.protocol.names import TaskName
-from spoold.rules.scheduling import promoting
+from spoold.rules.scheduling import promotion
 from spoold.worker.attempts.claims import Claims
 from tests.sim.mutation import Mutations, Swap
 
@@ -13,7 +13,7 @@ instead = Mutations("instead")
 
 @instead.add("only while a limit of its own is closed", "A task goes as another type whenever there is room.")
 def goes_at_any_time() -> list[Swap]:
-    return [(promoting, "is_closed", lambda kind, facts: True)]
+    return [(promotion, "is_closed", lambda kind, facts: True)]
 
 
 @instead.add("limits hold over a change of leader", "A new leader counts each claim as of its own type.")

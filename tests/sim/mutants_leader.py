@@ -20,15 +20,15 @@ from spoold.master.state.leadership import Leadership, _path
 from spoold.master.state.tree_view import EVERYTHING, Changes, Found, Place, View, Wanted, _parse_returned
 from spoold.master.tasks import reaping, scheduler
 from spoold.protocol import layout
-from spoold.protocol.door import parse_batch
+from spoold.protocol.admission_names import parse_batch
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import LeaseName, key, parse_ended, parse_task
-from spoold.rules.cluster import succession
+from spoold.rules.cluster import election
 from spoold.rules.entry.admission import Admit
-from spoold.rules.gates import parents, registry
+from spoold.rules.gates import dependency_gates, registry
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.scheduling.resources import Stock
+from spoold.rules.gates.resources import Stock
 from spoold.store import beats, control
 from spoold.store.lane_moves import list_lanes
 from spoold.system.filesystem import FileSystem
@@ -161,18 +161,18 @@ def plans_without_lease() -> list[Swap]:
 
 @leader.add("(policy alone)", "A standby takes over at once: leaders change all the time.", harmless=True)
 def standby_does_not_wait() -> list[Swap]:
-    decide = succession.decide
+    decide = election.decide
 
-    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> succession.Decision:
+    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> election.Decision:
         # Not quite at once: two who take the token from each other at every step leave no time for any work.
         return decide(tokens, me, silent_s=math.inf if silent_s >= 1.0 else silent_s, **more)
 
-    return [(succession, "decide", impatient)]
+    return [(election, "decide", impatient)]
 
 
 @leader.add("a child starts after its parents", "The gate of dependencies is always open.")
 def dependencies_skipped() -> list[Swap]:
-    others = [gate for gate in registry.TASK_GATES if gate is not parents.COMPLETED]
+    others = [gate for gate in registry.TASK_GATES if gate is not dependency_gates.COMPLETED]
     return [(registry, "TASK_GATES", others)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from spoold.master import stages
 from spoold.master.state.limit_usage import Usage
-from spoold.rules.scheduling.regaining import Regained, regained
+from spoold.rules.gates.limit_gates import Regained, regained
 from spoold.worker.attempts.lent_slots import Units
 from tests.sim.mutation import Mutations, Swap
 

@@ -9,7 +9,7 @@ from spoold.master.limits import capacity
 from spoold.master.listing import task_metadata
 from spoold.master.state.limit_usage import Usage
 from spoold.protocol.lifecycle import State
-from spoold.rules.scheduling.resources import RATE, TYPE, Capacity, Resources, Stock, Uses
+from spoold.rules.gates.resources import RATE, TYPE, Capacity, Resources, Stock, Uses
 from spoold.store import control
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.worker_limits import Allowance

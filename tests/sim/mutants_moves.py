@@ -16,8 +16,8 @@ from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, SnapshotName, TaskName
 from spoold.protocol.result import Status
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.attempts import elsewhere
-from spoold.rules.attempts.outcome import Outcome
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.workers import matching
 from spoold.store import absence, beats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
 from spoold.store.own_time import Slice
@@ -321,4 +321,4 @@ def charged_where_it_cannot_run() -> list[Swap]:
 
 @moves.add("elsewhere", "A task that is left to another worker is charged for that.")
 def passed_on_at_its_charge() -> list[Swap]:
-    return [(elsewhere, "passed_on", lambda outcome, others: replace(outcome, final=False))]
+    return [(matching, "passed_on", lambda outcome, others: replace(outcome, final=False))]

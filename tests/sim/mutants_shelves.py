@@ -10,10 +10,10 @@ from spoold.client.connection import Numbers
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.tree_view import View
 from spoold.master.tasks.archiving import Clearing
-from spoold.protocol.entry import EntryName
+from spoold.protocol.context_entry import EntryName
 from spoold.protocol.errors import BadFile
 from spoold.protocol.step import Step, StepName
-from spoold.rules.scheduling.members import Members
+from spoold.rules.scheduling.batch_members import Members
 from spoold.store import steps
 from spoold.store.shelf import Shelf
 from spoold.store.steps import STEPS

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from spoold.protocol.door import parse_door
+from spoold.protocol.admission_names import parse_door
 from spoold.protocol.names import EndedName, TaskName, key, parse_lease, parse_snapshot
 from spoold.system.memory import MemoryFileSystem
 from tests.sim.conduct import AMAZED_S, Conduct

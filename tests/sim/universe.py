@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeVar
 
-from spoold.protocol.report import Strategy
-from spoold.rules.cluster.clocks import EQUAL_S
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
+from spoold.protocol.doctor_report import Strategy
+from spoold.rules.cluster.pool_clock import EQUAL_S
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.store.survey import survey

@@ -12,9 +12,9 @@ from typing import cast
 import pytest
 
 from spoold.protocol import layout
+from spoold.protocol.doctor_report import Strategy
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.report import Strategy
 from spoold.store.initialise import initialise
 from spoold.store.locked import LockedFileSystem
 from spoold.store.mover import Fate

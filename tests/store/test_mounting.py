@@ -10,8 +10,8 @@ from spoold.client.status import status
 from spoold.daemon.loop import open_spool
 from spoold.daemon.progress_watch import Pulse
 from spoold.doctor.records import keep
+from spoold.protocol.doctor_report import Remark, Report
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Remark, Report
 from spoold.store import beats
 from spoold.store.mount_facts import mount_facts, mount_warnings, mounts_of
 from spoold.store.presence import Presence

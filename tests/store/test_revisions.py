@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol import change
+from spoold.protocol import settings_change
 from spoold.protocol.errors import BadFile, Unavailable
 from spoold.store import revisions
 from spoold.store.changing import publish_change
@@ -84,13 +84,13 @@ def test_two_who_take_a_number_at_the_same_moment_both_count() -> None:
 def test_a_new_change_costs_one_check_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     spool = Spool()
     checked: list[str] = []
-    merged = change.merged
+    merged = settings_change.merged
 
     def counted(*given: Any) -> Any:
         checked.append(given[-1])
         return merged(*given)
 
-    monkeypatch.setattr(change, "merged", counted)
+    monkeypatch.setattr(settings_change, "merged", counted)
     for number in (1, 2, 4):
         spool.put(f"{number}.a.json", limited(number))
     assert spool.limit() == (4, "4.a")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store.store import open_store
 from spoold.store.survey import survey
 from tests.support.cluster import Cluster, Node

@@ -16,9 +16,9 @@ from spoold.protocol.errors import BadFile, NotFound, Unavailable
 from spoold.protocol.result import Error, Result, Total
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Alert, Durations, Leadership, Node, Recent, Snapshot, TaskCounts, WorkerCounts
-from spoold.rules.answers.case import Explanation
-from spoold.rules.answers.case import Reason as Because
-from spoold.rules.answers.story import Chapter
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.answers.task_facts import Reason as Because
+from spoold.rules.answers.task_history import Chapter
 
 NOW = 1_800_000_000.0
 AT = "2027-01-15T08:00:00Z"

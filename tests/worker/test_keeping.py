@@ -16,9 +16,8 @@ import pytest
 from spoold.client.inquiry import explain
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane
-from spoold.protocol.names import TaskName
-from spoold.protocol.order import encode_order
-from spoold.rules.scheduling.keeping import Kept, machine_has, machine_needs
+from spoold.protocol.names import TaskName, encode_order
+from spoold.rules.workers.slots import Kept, machine_has, machine_needs
 from spoold.store import beats
 from tests.support.cluster import Cluster, Node
 from tests.support.loans import FakeLoans

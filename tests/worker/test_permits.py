@@ -11,7 +11,7 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.attempts.outcome import Charge
+from spoold.rules.attempts.attempt_outcome import Charge
 from spoold.runner.job import Job, Within
 from spoold.worker.handlers.job_preparation import CannotRun, Workplace, inherited, prepare
 from spoold.worker.handlers.worker_config import WorkerConfig

@@ -22,7 +22,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.task import Task
-from spoold.rules.attempts.figures import COUNTS, figures_in
+from spoold.rules.attempts.reported_figures import COUNTS, figures_in
 from spoold.runner.job import Ending
 from spoold.store import beats
 from spoold.system.host import SystemHost

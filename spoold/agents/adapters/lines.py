@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from spoold.protocol import codec, quantity
+from spoold.protocol import codec
+from spoold.protocol.amount import is_amount
 
 # How often an object's beginning is looked for in one line: a line of a megabyte of braces must not take minutes.
 TRIES = 64
@@ -44,7 +45,7 @@ def text(value: object) -> str:
 
 def amount(value: object) -> float:
     """Return an amount; 0 for anything else."""
-    return float(value) if isinstance(value, int | float) and quantity.is_amount(value) else 0.0
+    return float(value) if isinstance(value, int | float) and is_amount(value) else 0.0
 
 
 def count(value: object) -> int:

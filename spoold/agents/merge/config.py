@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from spoold.agents import confined
 from spoold.agents.workspace.config import Lines, Repository
 from spoold.protocol import codec
-from spoold.protocol.errand import MERGE
+from spoold.protocol.agent_fields import MERGE
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import Directory, Env, Real, Seconds, SomeSeconds, Strict, Whole
 

@@ -20,7 +20,7 @@ from spoold.agents.workspace.added import added, lines_of
 from spoold.agents.workspace.git import Git
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import legible
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.masking import Scanner
 
 _NAMED = 10
 _LINK = "160000"

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 
 from spoold.agents.workspace.addresses import repository
 from spoold.agents.workspace.config import Reference, Repository
-from spoold.protocol.errand import MERGE
+from spoold.protocol.agent_fields import MERGE
 from spoold.protocol.fields import OptionalWord, Seconds, Strict, TaskId, Whole
 
 ROUNDS, ROUNDS_MAX = 2, 20

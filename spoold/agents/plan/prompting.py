@@ -12,7 +12,7 @@ from typing import Any
 from spoold.agents.merge.wanted import merge_task
 from spoold.agents.prompting import literal
 from spoold.client.agents import Served
-from spoold.protocol.errand import MERGE
+from spoold.protocol.agent_fields import MERGE
 
 NAME_MAX = 200
 _FORMAT = """Plan the work below as tasks for agents. Do none of the work yourself, and change no file.

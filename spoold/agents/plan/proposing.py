@@ -21,13 +21,13 @@ from spoold.client.spool_client import SpoolClient
 from spoold.client.submission import Drop
 from spoold.protocol import codec
 from spoold.protocol.amount import amount, figure
-from spoold.protocol.complaint import faults_of
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.names import key
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
+from spoold.protocol.validation_errors import faults_of
 from spoold.rules.answers.selection import suggestion
-from spoold.rules.entry import batch
+from spoold.rules.entry import admission
 from spoold.store.locate import locate_many
 
 
@@ -184,8 +184,8 @@ def _of_batch(answer: Answer, settings: Settings, file: str) -> Iterator[BadFile
         if not left:
             return
         data = b"".join(left.get(number, b"") + b"\n" for number in range(1, max(left) + 1))
-        verdict = batch.check(data, file, settings)
-        if isinstance(verdict, batch.Accepted):
+        verdict = admission.check(data, file, settings)
+        if isinstance(verdict, admission.Accepted):
             return
         wrong = _line(verdict.error)
         if wrong not in left:

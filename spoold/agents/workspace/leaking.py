@@ -24,7 +24,7 @@ from spoold.agents.workspace.added import added
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.remote import WorkspaceFailed
 from spoold.protocol.amount import some
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.masking import Scanner
 
 _PIECE = 4 << 20
 # So many places are named.

@@ -25,7 +25,7 @@ from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.places import Places, Record
 from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed, failure, said
 from spoold.protocol.errors import WrongValue
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.masking import Scanner
 from spoold.system.remover import remove
 
 Wall = Callable[[], float]

@@ -12,8 +12,7 @@ from sys import intern
 from spoold.protocol import layout
 from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, TaskName, key, parse_task
-from spoold.protocol.order import order_micros, rank_of
+from spoold.protocol.names import EndedName, TaskName, key, order_micros, parse_task, rank_of
 from spoold.store.locate import Located
 
 # What facets count: state, type, batch, worker, code.

@@ -17,8 +17,8 @@ from spoold.client.view.card import Card, Row
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.snapshot import Node
-from spoold.protocol.stamps import moment
-from spoold.rules.attempts.figures import figures_in
+from spoold.protocol.timestamps import moment
+from spoold.rules.attempts.reported_figures import figures_in
 
 # The upper bounds (s) of the classes of age.
 AGES = (60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0, math.inf)

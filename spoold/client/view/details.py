@@ -23,8 +23,8 @@ from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key
-from spoold.rules.answers.case import Explanation
-from spoold.rules.answers.story import Chapter
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.answers.task_history import Chapter
 from spoold.store.locate import Located, locate, locate_many
 from spoold.store.store import Store
 from spoold.system.host import Host

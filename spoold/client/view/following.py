@@ -25,13 +25,12 @@ from spoold.client.view.journals import KEPT, Journals
 from spoold.client.view.metered import LOOKS_BURST, LOOKS_PER_S, Allowance, through
 from spoold.client.view.moves import move_of
 from spoold.client.view.table import Sweep, Table
-from spoold.protocol import codec, layout
+from spoold.protocol import codec, layout, plain_status
 from spoold.protocol.amount import length
 from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.event import Event
 from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import EndedName, SnapshotName, key
-from spoold.protocol.plain import picture
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
@@ -374,7 +373,7 @@ class Pictures:
     def _take(self, name: SnapshotName) -> bool:
         path = layout.join(layout.STATUS, name.encode())
         try:
-            found = picture.load_snapshot(self._store.fs.read(path), path)
+            found = plain_status.load_snapshot(self._store.fs.read(path), path)
         except OSError as error:
             if not isinstance(error, FileNotFoundError) and not concerns_one_file(error):
                 raise

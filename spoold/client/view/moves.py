@@ -16,7 +16,7 @@ from spoold.protocol.event import Event
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
-from spoold.protocol.stamps import moment
+from spoold.protocol.timestamps import moment
 
 # The state into which each event brings its task; RETURNED brings its next attempt there.
 _INTO = {

@@ -20,13 +20,13 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_task
 from spoold.protocol.request import Request
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.gates.after_batch import batch_in
+from spoold.rules.gates.dependency_gates import batch_in
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Known, LaneFacts, Parent, parent_in
-from spoold.rules.gates.locks import NAME as LOCKS
+from spoold.rules.gates.gate import Refuse, Verdict, Wait
+from spoold.rules.gates.lock_gate import NAME as LOCKS
+from spoold.rules.gates.lock_holders import book_seen
 from spoold.rules.gates.registry import judge, judge_type
-from spoold.rules.gates.requested import Requested
-from spoold.rules.gates.verdicts import Refuse, Verdict, Wait
-from spoold.rules.locks.seen import book_seen
+from spoold.rules.gates.standing_requests import Requested
 from spoold.store import control
 from spoold.store.store import Store
 

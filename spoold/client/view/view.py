@@ -23,8 +23,8 @@ from spoold.pictures.scene import Scene
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.answers.case import Explanation
-from spoold.rules.answers.story import Chapter
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.answers.task_history import Chapter
 from spoold.store.store import Store
 from spoold.system.host import Host
 

@@ -198,8 +198,8 @@ def _differences(before: Iterable[Setting], after: Iterable[Setting]) -> list[tu
 
 def _named(error: Exception, pairs: Mapping[str, Any]) -> Exception:
     """Return the error of a change, with the words that were typed in the place of the file."""
-    from spoold.protocol.change import THE_CHANGE
     from spoold.protocol.errors import BadFile
+    from spoold.protocol.settings_change import THE_CHANGE
 
     if not isinstance(error, BadFile) or error.file != THE_CHANGE:
         return error

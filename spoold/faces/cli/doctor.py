@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from spoold.agents.foreseeing import Foreseen
     from spoold.agents.profiles import Profile
     from spoold.agents.trial import Tried
-    from spoold.protocol.report import Remark, Report
+    from spoold.protocol.doctor_report import Remark, Report
     from spoold.worker.handlers.worker_config import WorkerConfig
 
 NOT_SAFE = 1

@@ -16,7 +16,7 @@ import typer
 from spoold.faces.cli import output
 
 if TYPE_CHECKING:
-    from spoold.protocol.report import Report, Strategy
+    from spoold.protocol.doctor_report import Report, Strategy
 
 EPILOG = """Example: spool init /mnt/share/spool"""
 
@@ -72,7 +72,7 @@ def init(
     from spoold.doctor.records import keep_first
     from spoold.protocol import layout
     from spoold.protocol.errors import BadFile, Unavailable
-    from spoold.rules.share.sharing import init_remark
+    from spoold.rules.share.permissions import init_remark
     from spoold.store.initialise import initialise
     from spoold.system.clock import SystemClock
     from spoold.system.posix import PosixFileSystem
@@ -136,7 +136,7 @@ def strategy(report: Report, wanted: Strategy | None, *, force: bool) -> Strateg
     import shlex
 
     from spoold.protocol.errors import Unavailable
-    from spoold.rules.share.verdict import chosen
+    from spoold.rules.share.mount_options import chosen
 
     safe = chosen(report.remarks)
     against = [remark for remark in report.remarks if remark.against and (not wanted or wanted in remark.against)]

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from spoold.protocol import codec
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Env, Strict, TaskId
-from spoold.protocol.patterns import Pattern
+from spoold.protocol.lock_patterns import Pattern
 
 # A client gives up on a call after 60 s, and some of them sooner.
 WAIT_MOST_MS = 45_000

@@ -16,7 +16,7 @@ from spoold.faces.mcp.arguments import NUMBER, Arguments
 from spoold.faces.mcp.roles import Role
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer, Tool
-from spoold.protocol.entry import BYTES_MAX, NAME_MAX
+from spoold.protocol.context_entry import BYTES_MAX, NAME_MAX
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import key
 

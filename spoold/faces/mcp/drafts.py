@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spoold.faces.mcp.arguments import seconds
-from spoold.protocol import errand
+from spoold.protocol import agent_fields
 from spoold.protocol.errors import BadFile, WrongValue
 
 
@@ -20,7 +20,7 @@ def agent_task(agent: str, prompt: str, more: Mapping[str, Any] | None = None) -
     Errors: BadFile where `more` holds a field of such tasks that is wrong, or the prompt.
     """
     try:
-        return dict(errand.expanded({"agent": agent, "prompt": prompt, "input": more or {}}))
+        return dict(agent_fields.expanded({"agent": agent, "prompt": prompt, "input": more or {}}))
     except WrongValue as wrong:
         raise BadFile("input", "", f"{wrong.problem}.", f"{wrong.mend}.") from None
 

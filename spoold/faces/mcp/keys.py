@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from spoold.protocol.names import slug
-from spoold.protocol.order import base36
+from spoold.protocol.names import base36, slug
 
 STEM_MAX = 40
 DIGITS = 16

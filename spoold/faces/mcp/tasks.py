@@ -19,11 +19,11 @@ from spoold.faces.mcp.arguments import NUMBER, Arguments, Id, Reason
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer, Tool
 from spoold.faces.mcp.views import TaskResult, TaskRow, finished, row_of, status_of, unfinished
+from spoold.protocol.agent_messages import TEXT_MAX
 from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
-from spoold.protocol.told import TEXT_MAX
 
 PAGE, PAGE_MOST = 50, 200
 # A tree that goes on making tasks is cancelled so long (s): a call has to answer.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from spoold.faces.metrics import families as f
 from spoold.faces.metrics.families import Histogram, Samples
-from spoold.protocol.quantity import is_amount
-from spoold.protocol.stamps import moment
+from spoold.protocol.amount import is_amount
+from spoold.protocol.timestamps import moment
 
 if TYPE_CHECKING:
     from spoold.client.measuring import Figures

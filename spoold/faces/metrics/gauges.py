@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from spoold.faces.metrics import families as f
 from spoold.faces.metrics.families import Family, Samples, bounded
-from spoold.protocol.stamps import moment
+from spoold.protocol.timestamps import moment
 from spoold.protocol.version import __version__
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from spoold.pictures.traces.otlp import SPANS_MAX
 from spoold.pictures.traces.span import Kind, Span
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import SpoolError, Unavailable
-from spoold.protocol.trace import Context
+from spoold.protocol.trace_ids import Context
 from spoold.protocol.version import __version__
 
 PATH = "/v1/traces"

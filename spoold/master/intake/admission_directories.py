@@ -20,12 +20,10 @@ from spoold.master.state.rejecting import reject, reject_directory, reject_irreg
 from spoold.master.state.tree_view import Place
 from spoold.master.tasks.scheduler import place_admitted
 from spoold.protocol import codec, layout
-from spoold.protocol.door import parse_door, parse_standing
-from spoold.protocol.drop import is_unique
+from spoold.protocol.admission_names import parse_door, parse_standing
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import COUNT_MAX, TaskName, key
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import COUNT_MAX, TaskName, is_unique, key, order_micros
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known
 from spoold.store import absence, mover

@@ -36,14 +36,12 @@ from spoold.master.state.leader_state import Desk
 from spoold.master.state.rejecting import reject, reject_irregular, take_away
 from spoold.master.state.tree_view import waiting_place
 from spoold.protocol import layout
-from spoold.protocol.door import BatchName
-from spoold.protocol.drop import is_our_batch
+from spoold.protocol.admission_names import BatchName
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.names import key
-from spoold.rules.entry import admission, batch
-from spoold.rules.entry.admission import Reject, Young
-from spoold.rules.entry.batch import Accepted, Line
+from spoold.protocol.names import is_our_batch, key
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Accepted, Line, Reject, Young
 from spoold.store import absence
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.records import is_taken
@@ -180,7 +178,7 @@ class Batches:
             return name not in desk.door.batches
         data, digest = admitted
         sound, settings = desk.door.promised.get(name), desk.store.settings
-        lines = batch.lines(data, name.encode(), name.order, name.prefix, settings, sound, name.done or 0, digest)
+        lines = admission.lines(data, name.encode(), name.order, name.prefix, settings, sound, name.done or 0, digest)
         self._open, self._rested_at = _Open(name, lines, desk.missing.vanished), math.inf
         return True
 

@@ -18,13 +18,12 @@ from collections.abc import Collection
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.rejecting import says_the_same
 from spoold.protocol import codec
-from spoold.protocol.door import BatchName
+from spoold.protocol.admission_names import BatchName
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import key
-from spoold.rules.entry import admission, batch
-from spoold.rules.entry.admission import Reject, Young, taken, too_large
-from spoold.rules.entry.batch import NEWLINE, Accepted
-from spoold.rules.entry.naming import UnknownName
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import NEWLINE, Accepted, Reject, Young, taken, too_large
+from spoold.rules.entry.references import UnknownName
 from spoold.store import absence
 
 # Lines that are read in one step: few enough that other work goes on beside them. After each EACH of them, which may
@@ -40,7 +39,7 @@ class Judging:
         self.data, self.digest = data, digest
         self._drop = drop
         self._done = done
-        self._check = batch.Check(data, drop, desk.store.settings, done, digest)
+        self._check = admission.Check(data, drop, desk.store.settings, done, digest)
         self._sound: Accepted | None = None
 
     def go_on(self, desk: Desk, most: int) -> tuple[Accepted | Reject | Young | None, int]:
@@ -52,7 +51,7 @@ class Judging:
         if self._sound is None:
             verdict = self._check_some(desk, most)
             if isinstance(verdict, Reject) and outdated(desk, verdict.error):
-                self._check = batch.Check(self.data, self._drop, desk.store.settings, self._done, self.digest)
+                self._check = admission.Check(self.data, self._drop, desk.store.settings, self._done, self.digest)
                 return None, 0
             if not isinstance(verdict, Accepted):
                 return verdict, self._check.count - before
@@ -78,7 +77,7 @@ class Judging:
             return None
         if not any(desk.view.known(k) for k in sound.named):
             return sound
-        for line in batch.lines(
+        for line in admission.lines(
             self.data, self._drop, desk.orders.encode(0), "", desk.store.settings, sound, self._done, self.digest
         ):
             desk.breathe()
@@ -155,7 +154,7 @@ class Reading:
 
     @property
     def digest(self) -> bytes:
-        """The digest of what was read, as `rules.entry.batch` makes it."""
+        """The digest of what was read, as `rules.entry.admission` makes it."""
         return self._hash.digest()
 
     def whole(self, desk: Desk) -> bytes | None:

@@ -28,16 +28,13 @@ from spoold.master.state.rejecting import reject, reject_irregular
 from spoold.master.state.tree_view import Place
 from spoold.master.tasks.scheduler import place_admitted
 from spoold.protocol import codec, layout
-from spoold.protocol.door import OriginalName
-from spoold.protocol.drop import WHOLE, id_in, is_our_batch, is_unique
+from spoold.protocol.admission_names import OriginalName
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import WHOLE, id_in, is_our_batch, is_unique, key, order_micros
 from spoold.protocol.settings import ChildrenSettings
 from spoold.rules.entry import admission
-from spoold.rules.entry.admission import Admit, Known, Reject, Young, too_deep, too_many
-from spoold.rules.entry.batch import Accepted
+from spoold.rules.entry.admission import Accepted, Admit, Known, Reject, Young, too_deep, too_many
 from spoold.store import absence
 from spoold.store.faults import Fault
 from spoold.system.errnos import Meaning, classify

@@ -18,10 +18,9 @@ from typing import Any
 from spoold.master.state.fingerprints import IN_REASON, Content
 from spoold.master.state.leader_state import Desk
 from spoold.protocol import layout
-from spoold.protocol.drop import concerns_us, first_stem
 from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.names import parse_task, slug
+from spoold.protocol.names import concerns_us, first_stem, parse_task, slug
 from spoold.rules.entry import admission
 from spoold.store import absence, drop_search
 from spoold.system.filesystem import NotRegularError

@@ -14,15 +14,14 @@ from spoold.master.limits.capacity import adrift
 from spoold.master.limits.result_stream import Feed
 from spoold.master.listing.task_metadata import unread
 from spoold.master.state.leader_state import Desk
-from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import is_conditional, key_in
-from spoold.protocol.names import key
+from spoold.protocol.names import is_conditional, key, key_in
+from spoold.protocol.result import EndedAttempt
 from spoold.protocol.settings import Settings
-from spoold.rules.gates import budget
-from spoold.rules.scheduling.budgets import Book, Purse
-from spoold.rules.scheduling.spending import NOTHING, Account, Asked, Sums, day_of
+from spoold.rules.gates import budget_gate
+from spoold.rules.gates.budget_gate import Book, Purse
+from spoold.rules.gates.budget_usage import NOTHING, Account, Asked, Sums, day_of
 
 READING = "the leader still reads what earlier attempts cost, and lets nothing draw on a budget before"
 UNCLEAR = "a claim cannot be read just now, so what it draws on a budget is unknown"
@@ -85,7 +84,7 @@ class Budgets:
         left = feed.step(desk)
         if self._news:
             self.count(desk, feed)  # what was taken in just now is spent, and no longer reserved
-        waits = next(desk.backlog.kept(budget.NAME), None) is not None
+        waits = next(desk.backlog.kept(budget_gate.NAME), None) is not None
         if waits and (self._news or before != feed.caught_up(desk)):
             desk.step.change()  # what was settled just now may let others start
         return left
@@ -107,7 +106,7 @@ class Budgets:
 
 
 def _purse(desk: Desk) -> Purse | None:
-    found: Purse | None = desk.backlog.gathered.get(budget.NAME)
+    found: Purse | None = desk.backlog.gathered.get(budget_gate.NAME)
     return found
 
 
@@ -140,8 +139,8 @@ def _running(desk: Desk) -> Iterator[tuple[str | None, Asked | None]]:
 def _held(desk: Desk, purse: Purse) -> dict[Account, str]:
     """Return the accounts that keep a task waiting in this step, each with the id of the most urgent one."""
     found: dict[Account, tuple[str, str]] = {}
-    for entry in desk.backlog.kept(budget.NAME):
-        asked, mine = entry.conditions.asks(budget.NAME), (entry.file, entry.name.id)
+    for entry in desk.backlog.kept(budget_gate.NAME):
+        asked, mine = entry.conditions.asks(budget_gate.NAME), (entry.file, entry.name.id)
         for short in purse.short(kind_in(entry.lane), asked if isinstance(asked, Asked) else NOTHING):
             found[short.account] = min(found.get(short.account, mine), mine)
     return {account: task_id for account, (_, task_id) in found.items()}

@@ -29,16 +29,15 @@ from spoold.master.state.limit_usage import Asked, Attempt, Past, Start, Trial
 from spoold.master.state.rejecting import take_away
 from spoold.master.state.tree_view import Place
 from spoold.protocol import layout
-from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_ended, parse_moving, parse_task
 from spoold.protocol.request import Request, Verb
-from spoold.protocol.result import Status
+from spoold.protocol.result import EndedAttempt, Status
 from spoold.protocol.settings import BreakerSettings
-from spoold.rules.gates.closing import closed_by
-from spoold.rules.scheduling.breakers import CLOSED, Book, Row, breakers_of, went
-from spoold.rules.scheduling.ramp import RAMP_END_S, ramp
-from spoold.rules.scheduling.resources import BREAKER, QUOTA, RATE, Capacity
+from spoold.rules.gates.breaker_gate import CLOSED, Book, Row, breakers_of, went
+from spoold.rules.gates.limit_gates import RAMP_END_S, ramp
+from spoold.rules.gates.resources import BREAKER, QUOTA, RATE, Capacity
+from spoold.rules.gates.standing_requests import closed_by
 from spoold.store import control
 from spoold.store.absence import names_in
 from spoold.store.records import read_record

@@ -21,13 +21,12 @@ from spoold.master.state.known_tasks import End, end_at
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.tree_view import Place
 from spoold.protocol import codec, layout
-from spoold.protocol.checkpoint import Checkpoint, CheckpointName
-from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.errors import BadFile, ShutOut
+from spoold.protocol.feed_checkpoint import Checkpoint, CheckpointName
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_task
-from spoold.protocol.result import Result
+from spoold.protocol.result import EndedAttempt, Result
 from spoold.store import absence, checkpoints
 from spoold.store.obstacles import named
 from spoold.store.regular import regular

@@ -14,9 +14,9 @@ from spoold.master.state.leader_state import Desk
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.rules.gates.after_batch import parent_of
+from spoold.rules.gates.dependency_gates import parent_of
 from spoold.rules.gates.facts import Parent
-from spoold.rules.scheduling.members import Phase
+from spoold.rules.scheduling.batch_members import Phase
 from spoold.store import absence
 from spoold.store.archive import find_archived, list_archived
 from spoold.store.regular import regular

@@ -20,11 +20,21 @@ from spoold.master.state.rejecting import reject_twin
 from spoold.master.state.tree_view import EVERYTHING, Place, Wanted, still_archived, waiting_place
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import age_in, is_plain, is_task, key_in
-from spoold.protocol.names import TaskName, is_skipped, key, parse_moving, parse_returned, parse_task
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import (
+    TaskName,
+    age_in,
+    is_plain,
+    is_skipped,
+    is_task,
+    key,
+    key_in,
+    order_micros,
+    parse_moving,
+    parse_returned,
+    parse_task,
+)
 from spoold.protocol.request import Verb
-from spoold.rules.scheduling.entry import Entry
+from spoold.rules.scheduling.waiting_task import Entry
 from spoold.store.absence import names_in, stands
 from spoold.store.lane_moves import list_lanes
 

@@ -18,9 +18,9 @@ from spoold.protocol.lanes import Lane, kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.task import Task
+from spoold.rules.gates.budget_usage import NOTHING, asked_by
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.scheduling.instead import stands_in
-from spoold.rules.scheduling.spending import NOTHING, asked_by
+from spoold.rules.scheduling.fallback_types import stands_in
 from spoold.store import beats
 
 # How often (s) a file that could not be read is read again.

@@ -16,20 +16,19 @@ from spoold.master.people.reserving import Reservations
 from spoold.master.people.task_requests import TaskRequests, revive
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.rejecting import take_away
+from spoold.protocol.agent_messages import EXCERPT_MAX
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving
 from spoold.protocol.request import ENDING, EVERYTHING, OF_A_LOAN, OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
-from spoold.protocol.told import EXCERPT_MAX
-from spoold.rules.attempts import cancelling
-from spoold.rules.attempts.cancelling import Cancel
-from spoold.rules.attempts.ends import past
-from spoold.rules.cluster.drain import is_meant
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.end_conditions import Cancel, past
+from spoold.rules.cluster.pool_clock import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.rules.gates.facts import Parent
-from spoold.rules.locks.demand import Demand
-from spoold.rules.scheduling.moment import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
+from spoold.rules.gates.lock_holders import Demand
+from spoold.rules.workers.readiness import is_meant
 from spoold.store import control
 from spoold.store.archive import find_archived
 from spoold.store.regular import readable_again
@@ -150,14 +149,14 @@ class Requests:
         if desk.view.known(request.target) and not _is_lost(desk, request):
             return
         since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
-        if cancelling.waited_enough(desk.step.now.monotonic - since):
+        if end_conditions.waited_enough(desk.step.now.monotonic - since):
             desk.journal.note("IGNORED", request.target, request=request.verb, why="there is no such task")
             self._done(desk, request)
 
     def _retry(self, desk: Desk, request: Request) -> None:
         """Retry a failed task. Any other needs no retry, if a look that is younger than the request shows that."""
         since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
-        patient = not cancelling.waited_enough(desk.step.now.monotonic - since)
+        patient = not end_conditions.waited_enough(desk.step.now.monotonic - since)
         place = desk.view.place(key(request.target))
         if place is not None and place.state not in (State.FAILED, State.COMPLETED):
             if request in self._doubted and desk.step.listed.everything and desk.step.listed.ended:
@@ -220,7 +219,7 @@ def _cancel(desk: Desk, request: Request) -> bool:
     """Cancel; True when there is nothing left to cancel."""
     place = desk.view.place(key(request.target))
     archived = place is None and key(request.target) in desk.view.archived
-    decision = cancelling.decide(place.state if place else None, archived=archived)
+    decision = end_conditions.decide(place.state if place else None, archived=archived)
     name = parse_moving(place.name) if place else None
     if decision is not Cancel.FAIL or place is None or name is None:
         return decision is Cancel.OVER

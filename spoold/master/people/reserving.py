@@ -20,10 +20,9 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import EVERYTHING, Request, Verb
 from spoold.protocol.request_body import RequestBody
-from spoold.rules.attempts.ends import past
-from spoold.rules.locks.book import Reserved
-from spoold.rules.locks.demand import NO_LOCKS, Demand
-from spoold.rules.scheduling.moment import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
+from spoold.rules.attempts.end_conditions import past
+from spoold.rules.cluster.pool_clock import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
+from spoold.rules.gates.lock_holders import NO_LOCKS, Demand, Reserved
 from spoold.store import control
 from spoold.store.regular import readable_again
 from spoold.system.errnos import concerns_one_file

@@ -23,24 +23,22 @@ from spoold.master.state.rejecting import take_away
 from spoold.master.state.tree_view import Place
 from spoold.master.tasks.scheduler import hold_one
 from spoold.protocol import layout
+from spoold.protocol.agent_messages import STANDING_MAX, fault_in, told_in
 from spoold.protocol.amount import length
 from spoold.protocol.approval import REJECT, may_answer
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import rank_in
-from spoold.protocol.names import COUNT_MAX, EndedName, TaskName, key, parse_ended, parse_moving
-from spoold.protocol.order import base36
+from spoold.protocol.names import COUNT_MAX, EndedName, TaskName, base36, key, parse_ended, parse_moving, rank_in
 from spoold.protocol.request import OF_ONE_TASK, Request, Verb
 from spoold.protocol.result import Code, Error, Status
 from spoold.protocol.task import Task
-from spoold.protocol.told import STANDING_MAX, fault_in, told_in
-from spoold.rules.attempts import cancelling
-from spoold.rules.attempts.policy import rank
-from spoold.rules.gates import redo
-from spoold.rules.gates.approval import asked_of, expired
-from spoold.rules.gates.requested import Requested, answer_of, approvals, decision, hold_of, question, tells
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.spending import needs_reading
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.task_policy import rank
+from spoold.rules.gates import standing_requests
+from spoold.rules.gates.approval_gate import asked_of, expired
+from spoold.rules.gates.budget_usage import needs_reading
+from spoold.rules.gates.standing_requests import Requested, answer_of, approvals, decision, hold_of, question, tells
+from spoold.rules.scheduling.waiting_task import Entry
 from spoold.store import control, owners
 from spoold.store.records import read_record
 from spoold.store.regular import readable_again
@@ -194,7 +192,7 @@ class TaskRequests:
 
     def _sends_back(self, desk: Desk, place: Place, name: TaskName, requests: list[Requested]) -> bool:
         """Whether a redo decides this round: then nothing else is judged before it is done."""
-        one = redo.standing(requests, name.order)
+        one = standing_requests.standing(requests, name.order)
         if one is None or place.state not in (State.WAITING, State.READY):
             return False
         if why := self._redoing.refusal(desk, one):
@@ -218,8 +216,8 @@ class TaskRequests:
 
     def _judge_rounds(self, desk: Desk, requests: list[Requested]) -> None:
         """Keep one redo of each round that is over: the tasks that it sent back are told of it."""
-        kept = redo.rounds(requests)
-        for one in filter(redo.is_redo, requests):
+        kept = standing_requests.rounds(requests)
+        for one in filter(standing_requests.is_redo, requests):
             if one not in kept or self._redoing.is_undone(desk, one):
                 self._ignore(desk, one.request, "the task asks anew since")
 
@@ -249,7 +247,7 @@ class TaskRequests:
 
     def _judge_answers(self, desk: Desk, place: Place, name: TaskName, requests: list[Requested]) -> None:
         """Look at the answers to the question about the task's approval."""
-        past = [one for one in requests if redo.is_redo(one) and one.order != name.order]
+        past = [one for one in requests if standing_requests.is_redo(one) and one.order != name.order]
         self._judge_rounds(desk, past)
         answers = [one for one in requests if one.request.verb in _ANSWERS and one not in past]
         for one in [one for one in answers if one.order not in ("", name.order)]:
@@ -301,7 +299,7 @@ class TaskRequests:
         """Give what is missing some time to come: a request can overtake its task."""
         for one in requests:
             since = self._since.setdefault(one.request, desk.step.now.monotonic)
-            if cancelling.waited_enough(desk.step.now.monotonic - since):
+            if end_conditions.waited_enough(desk.step.now.monotonic - since):
                 self._ignore(desk, one.request, why)
 
     def _ignore(self, desk: Desk, request: Request, why: str) -> None:
@@ -529,16 +527,16 @@ class Redoing:
 
     def refusal(self, desk: Desk, one: Requested) -> str:
         """Why a redo cannot be done; '' where it can."""
-        return redo.refusal(one, {key(task): _seen(desk, task) for task, _ in one.redo})
+        return standing_requests.refusal(one, {key(task): _seen(desk, task) for task, _ in one.redo})
 
     def is_undone(self, desk: Desk, one: Requested) -> bool:
         """Whether a redo of another round was never carried out."""
-        return redo.is_undone(one, _seen(desk, one.redo[0][0]))
+        return standing_requests.is_undone(one, _seen(desk, one.redo[0][0]))
 
     def go_on(self, desk: Desk, place: Place, name: TaskName, one: Requested) -> bool:
         """Move what is left of it; True when the rejected task has its new ORDER. Errors: OSError."""
         self._tell(desk, one)
-        for task in redo.left(one, {key(task): _seen(desk, task) for task, _ in one.redo}):
+        for task in standing_requests.left(one, {key(task): _seen(desk, task) for task, _ in one.redo}):
             desk.breathe()
             if not _again(desk, task):
                 desk.step.doubt()  # another leader has moved it, or the share refuses: the next look shows which
@@ -561,16 +559,16 @@ class Redoing:
             desk.journal.note("REDO", one.request.target, tasks=[task for task, _ in one.redo], **known)
 
 
-def _seen(desk: Desk, task: str) -> redo.Seen | None:
+def _seen(desk: Desk, task: str) -> standing_requests.Seen | None:
     """Where a task is; None where it is archived or unknown."""
     place = desk.view.place(key(task))
     if place is None:
         return None
     if place.state in _EVENTS:
         ended = parse_ended(place.name)
-        return None if ended is None else redo.Seen(ended.attempt, ended=True)
+        return None if ended is None else standing_requests.Seen(ended.attempt, ended=True)
     moving = parse_moving(place.name)
-    return None if moving is None else redo.Seen(moving.attempt, ended=False)
+    return None if moving is None else standing_requests.Seen(moving.attempt, ended=False)
 
 
 def _again(desk: Desk, task: str) -> bool:

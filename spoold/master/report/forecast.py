@@ -17,19 +17,16 @@ from spoold.master.tasks.scheduler import is_halted
 from spoold.protocol.amount import amount, some
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import kind_in, parse_lane
-from spoold.protocol.names import parse_task
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import order_micros, parse_task
 from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
-from spoold.rules.cluster.nodes import ASLEEP, bounded
-from spoold.rules.cluster.tempo import Left
-from spoold.rules.gates import budget
-from spoold.rules.gates.closing import closed_by
-from spoold.rules.gates.quota import closed_limit
-from spoold.rules.scheduling import breakers_seen
-from spoold.rules.scheduling.budgets_seen import picture_of
-from spoold.rules.scheduling.resources import CLASS, LIMIT, RATE, TYPE, kind_counted, shares_of
-from spoold.rules.scheduling.shares import DEFAULT
+from spoold.rules.cluster.node_status import ASLEEP, bounded
+from spoold.rules.cluster.throughput import Left
+from spoold.rules.gates import breaker_gate, budget_gate
+from spoold.rules.gates.budget_gate import picture_of
+from spoold.rules.gates.limit_gates import closed_limit
+from spoold.rules.gates.resources import CLASS, DEFAULT, LIMIT, RATE, TYPE, kind_counted, shares_of
+from spoold.rules.gates.standing_requests import closed_by
 from spoold.store.store import stamp
 
 LANES_JUDGED = 50
@@ -80,7 +77,7 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         "rate": {},
         "quota": {},
         "class": {},
-        "breaker": breakers_seen.picture_of(desk.breakers),
+        "breaker": breaker_gate.picture_of(desk.breakers),
         "after_batch": batch_members.numbers(desk),
         **people(desk),
         "kept": {name: _kept(rows) for name, rows in sorted(desk.usage.kept.items())[:KEPT_SHOWN]},
@@ -112,8 +109,8 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         until = stamp(shut.until) if shut.until is not None else None
         found["quota"][name] = {"until": until, "by": "quota" if shut.quota else "request"}
     found = {gate: numbers for gate, numbers in found.items() if numbers}
-    purse = desk.backlog.gathered.get(budget.NAME)
-    return found if purse is None else {**found, budget.NAME: picture_of(purse)}
+    purse = desk.backlog.gathered.get(budget_gate.NAME)
+    return found if purse is None else {**found, budget_gate.NAME: picture_of(purse)}
 
 
 def _kept(rows: list[tuple[str, int]]) -> list[dict[str, Any]]:

@@ -18,27 +18,24 @@ from spoold.master.state.rejecting import take_away
 from spoold.master.tasks.reaping import reported
 from spoold.master.tasks.scheduler import is_halted
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat, MountFacts
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.name_parts import key_in
-from spoold.protocol.names import BeatName, SnapshotName, key, parse_task
+from spoold.protocol.names import BeatName, SnapshotName, key, key_in, parse_task, task_drop
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Alert, Snapshot, TaskCounts
 from spoold.protocol.snapshot import Leadership as LeadershipPart
-from spoold.rules.alerts.board import Board, Changes, notice, task_id
-from spoold.rules.alerts.measures import Figures, Space, readings, unsure
-from spoold.rules.attempts.accounts import spent_by
+from spoold.rules.alerts import Board, Changes, Figures, Space, notice, readings, task_id, unsure
+from spoold.rules.attempts.attempt_costs import spent_by
 from spoold.rules.attempts.durations import Estimates
-from spoold.rules.cluster.clocks import warnings as clock_warnings
-from spoold.rules.cluster.nodes import ASLEEP, count_workers, node_of
-from spoold.rules.cluster.tempo import Tally, Tempo
-from spoold.rules.cluster.twins import Twins
-from spoold.rules.locks.seen import LONG
-from spoold.rules.scheduling.matching import unfit
-from spoold.rules.scheduling.resources import limits_in
+from spoold.rules.cluster.node_status import ASLEEP, count_workers, node_of
+from spoold.rules.cluster.pool_clock import warnings as clock_warnings
+from spoold.rules.cluster.throughput import Tally, Tempo
+from spoold.rules.gates.lock_holders import LONG
+from spoold.rules.gates.resources import limits_in
+from spoold.rules.share.participants import Twins
+from spoold.rules.workers.matching import unfit
 from spoold.store import absence, beats, clocks, control, snapshots
 from spoold.store.absence import names_unless_blocked
 from spoold.store.mount_facts import mount_warnings, mounts_of

@@ -21,7 +21,7 @@ IN_REASON, IN_NAME = 8, 4
 
 
 def digest_of(data: bytes) -> bytes:
-    """Return the digest, of which the first bytes are kept: BLAKE2b, 16 bytes, as in `rules.entry.batch`."""
+    """Return the digest, of which the first bytes are kept: BLAKE2b, 16 bytes, as in `rules.entry.admission`."""
     return hashlib.blake2b(data, digest_size=16).digest()
 
 

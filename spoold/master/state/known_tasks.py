@@ -17,11 +17,11 @@ from spoold.protocol.amount import amount, some
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_returned
-from spoold.rules.gates.budget import NAME as BUDGET
+from spoold.rules.gates.budget_gate import NAME as BUDGET
+from spoold.rules.gates.budget_usage import NOTHING, Asked
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
-from spoold.rules.gates.locks import NAME
-from spoold.rules.locks.demand import NO_LOCKS, Demand
-from spoold.rules.scheduling.spending import NOTHING, Asked
+from spoold.rules.gates.lock_gate import NAME
+from spoold.rules.gates.lock_holders import NO_LOCKS, Demand
 
 
 @dataclass(slots=True)

@@ -22,29 +22,27 @@ from spoold.master.state.limit_usage import Starts, UnitsLent, Usage
 from spoold.master.state.pool_health import Fleet, Health
 from spoold.master.state.tree_view import Place, View, Wanted, waiting_place
 from spoold.protocol import codec, layout
-from spoold.protocol.door import BatchName, DoorEntry, DoorName, OriginalName
+from spoold.protocol.admission_names import BatchName, DoorEntry, DoorName, OriginalName
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.name_parts import is_conditional, key_in
-from spoold.protocol.names import EndedName, TaskName, key, skipper
-from spoold.protocol.order import MICROS_MAX, encode_order
+from spoold.protocol.names import MICROS_MAX, EndedName, TaskName, encode_order, is_conditional, key, key_in, skipper
 from spoold.protocol.request import Request
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.attempts.accounts import Ran, plus, total_of
+from spoold.rules.attempts.attempt_costs import Ran, plus, total_of
 from spoold.rules.cluster.liveness import Watch
-from spoold.rules.entry.batch import Accepted
-from spoold.rules.gates.closing import paused_by
+from spoold.rules.cluster.pool_clock import Now
+from spoold.rules.entry.admission import Accepted
+from spoold.rules.gates.breaker_gate import Book as Breakers
+from spoold.rules.gates.budget_gate import Book
+from spoold.rules.gates.budget_usage import NOTHING, asked_by, drawn
 from spoold.rules.gates.facts import NO_CONDITIONS
 from spoold.rules.gates.registry import conditions_of
+from spoold.rules.gates.resources import Resources, limits_in
+from spoold.rules.gates.standing_requests import paused_by
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.breakers import Book as Breakers
-from spoold.rules.scheduling.budgets import Book
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.resources import Resources, limits_in
-from spoold.rules.scheduling.spending import NOTHING, asked_by, drawn
+from spoold.rules.scheduling.waiting_task import Entry
 from spoold.store import absence
 from spoold.store.door_files import is_watched
 from spoold.store.faults import Fault, Faults

@@ -1,4 +1,4 @@
-"""The one token in master/: take it, renew it, lose it, resign it. `rules.cluster.succession` decides.
+"""The one token in master/: take it, renew it, lose it, resign it. `rules.cluster.election` decides.
 
 Law: a renewal and a takeover rename the very name that was seen, so only one of two masters succeeds. A look that
 failed proves nothing about the holder. In doubt this master does not plan.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from spoold.protocol import layout
 from spoold.protocol.names import LeaseName
-from spoold.rules.cluster import succession
+from spoold.rules.cluster import election
 from spoold.rules.cluster.liveness import Absence, Watch
 from spoold.store import mover
 from spoold.store.leader_token import list_leases
@@ -89,7 +89,7 @@ class Leadership:
                 self._swap(token, LeaseName(token.epoch + 1, chance.below(LEAP), token.holder), now) and self._kept()
             )
         renew = now >= self.renew_due
-        decision = succession.decide(
+        decision = election.decide(
             tokens,
             self._store.writer,
             silent_s=self._watch.silent_s(_TOKEN),
@@ -97,14 +97,14 @@ class Leadership:
             renew=renew,
             gone=token is not None and token.holder != self._store.writer and gone(token.holder),
         )
-        if isinstance(decision, succession.Swap) and (now >= self._aside_until or decision.to.epoch == self.epoch):
+        if isinstance(decision, election.Swap) and (now >= self._aside_until or decision.to.epoch == self.epoch):
             assert token is not None
             return self._swap(token, decision.to, now) and self._kept()
-        if isinstance(decision, succession.Keep):
+        if isinstance(decision, election.Keep):
             self.token = token
             return self._kept()
         self.token = None
-        self._mind_missing(isinstance(decision, succession.Missing), now)
+        self._mind_missing(isinstance(decision, election.Missing), now)
         return False
 
     @property
@@ -142,7 +142,7 @@ class Leadership:
         """Name no master in the token, so that a standby need not wait for the lease. Errors: OSError."""
         if self.token is not None and not self._store.shared:
             token, self.token = self.token, None
-            mover.move(self._store.fs, _path(token), _path(succession.resigned(token)))
+            mover.move(self._store.fs, _path(token), _path(election.resigned(token)))
 
     def _mind_missing(self, missing: bool, now: float) -> None:
         """Warn once that no master can lead. Between two names of the token a listing may show neither."""
@@ -152,7 +152,7 @@ class Leadership:
         self._missing_since = now if self._missing_since is None else self._missing_since
         if not self._told and now - self._missing_since >= self._lease_s:
             self._told = True
-            log.warning("%s; %s", succession.MISSING, succession.MISSING_MEND)
+            log.warning("%s; %s", election.MISSING, election.MISSING_MEND)
 
     def _look(self, token: LeaseName | None, now: float) -> None:
         if token != self._seen:

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import OF_A_LOAN, Request, Verb, loan_mark
 from spoold.protocol.settings import RateSettings, Settings
-from spoold.rules.scheduling.resources import BREAKER, CLASS, QUOTA, UNKNOWN, Capacity, Resources, Stock, Uses
-from spoold.rules.scheduling.windows import Window
+from spoold.rules.gates.limit_gates import Window
+from spoold.rules.gates.resources import BREAKER, CLASS, QUOTA, UNKNOWN, Capacity, Resources, Stock, Uses
 
 
 class Usage:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spoold.protocol.alert_settings import AlertSettings
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import kind_in, parse_lane
 from spoold.protocol.names import key
-from spoold.rules.alerts.recent import Outcomes
-from spoold.rules.cluster.nodes import ASLEEP
-from spoold.rules.gates.worker import NAME
-from spoold.rules.scheduling.instead import Lists, lists_of
-from spoold.rules.scheduling.matching import unfit
-from spoold.rules.share import disk
+from spoold.protocol.settings import AlertSettings
+from spoold.rules.alerts import Outcomes
+from spoold.rules.cluster.node_status import ASLEEP
+from spoold.rules.gates.limit_gates import WORKER
+from spoold.rules.scheduling.fallback_types import Lists, lists_of
+from spoold.rules.share import free_space
+from spoold.rules.workers.matching import unfit
 from spoold.store.journal import Journal
 from spoold.store.store import Store
 from spoold.system.filesystem import Usage
@@ -95,7 +95,7 @@ class Fleet:
         for lane in sorted(self._told - held.keys()):
             journal.note("LANE_OPENED", lane=lane)
         self._told = set(held)
-        return {NAME: held} if held else {}
+        return {WORKER: held} if held else {}
 
 
 # What alerts go by and the listings do not show by themselves: the room on the share, and how attempts ended.
@@ -133,7 +133,7 @@ class Health:
     def admits(self, store: Store, now: float) -> bool:
         """Return whether there is room for new tasks. Errors: OSError."""
         usage = self.space(store, now)
-        found = disk.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics)
+        found = free_space.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics)
         self.shortage = f"{found.value}: no drop is admitted; {found.mend}" if found.full else None
         return not self.closed
 
@@ -153,5 +153,5 @@ class Health:
     def warnings(self, store: Store, now: float) -> list[str]:
         """Return the warnings about the room on the share. Errors: OSError."""
         usage = self.space(store, now)
-        found = disk.warnings(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics)
-        return [disk.READ_ONLY, *found] if usage.read_only else found
+        found = free_space.warnings(usage.total_bytes, usage.free_bytes, usage.free_inodes, store.basics)
+        return [free_space.READ_ONLY, *found] if usage.read_only else found

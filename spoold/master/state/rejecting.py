@@ -18,10 +18,9 @@ from spoold.master.state.fingerprints import IN_REASON, Content, digest_of
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.tree_view import still_archived
 from spoold.protocol import codec, layout
-from spoold.protocol.drop import first_stem
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import key, slug
+from spoold.protocol.names import first_stem, key, slug
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known, Reject
 from spoold.store import absence, mover

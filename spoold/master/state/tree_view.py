@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from spoold.protocol import layout
-from spoold.protocol.drop import concerns_us
 from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import (
     BeatName,
     EndedName,
     TaskName,
+    concerns_us,
     is_node,
     is_skipped,
     key,
@@ -33,10 +33,10 @@ from spoold.protocol.names import (
     parse_task,
 )
 from spoold.protocol.request import Request
-from spoold.rules.gates.after_batch import batch_in
+from spoold.rules.gates.dependency_gates import batch_in
 from spoold.rules.gates.facts import Parent, parent_in
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.members import Members
+from spoold.rules.scheduling.batch_members import Members
 from spoold.store import beats, control
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.archive import find_archived

@@ -21,13 +21,12 @@ from spoold.master.listing.batch_members import open_tokens
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.rejecting import take_away
 from spoold.master.state.tree_view import Place
-from spoold.protocol import entry, layout, step
+from spoold.protocol import context_entry, layout, step
 from spoold.protocol.lanes import own_lane
 from spoold.protocol.lifecycle import State, shown_end
-from spoold.protocol.name_parts import ended_key_in
-from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_events, parse_log
+from spoold.protocol.names import EndedName, ended_key_in, key, parse_archived, parse_ended, parse_events, parse_log
 from spoold.protocol.request import Request, Verb
-from spoold.rules.tree import retention
+from spoold.rules.tree import archiving
 from spoold.store import absence, control
 from spoold.store.absence import names_in, names_unless_blocked
 from spoold.store.archive import archive_record, archive_task, make_buckets
@@ -107,10 +106,10 @@ class Retaining:
         for name in names:
             if name not in older:
                 seen.setdefault(name, desk.step.now.monotonic)
-        stay = retention.stay(state, desk.store.settings.retention, clear_all=all_of_them)
+        stay = archiving.stay(state, desk.store.settings.retention, clear_all=all_of_them)
         if all_of_them or not older:
             found = {**dict.fromkeys(older, 0.0), **seen}
-            self._due[state] = deque(retention.due(found, desk.step.now.monotonic, stay.max_age_s, stay.keep))
+            self._due[state] = deque(archiving.due(found, desk.step.now.monotonic, stay.max_age_s, stay.keep))
 
     def _look_back(self, desk: Desk, ended: Mapping[State, Mapping[str, EndedName]]) -> None:
         """Look up the ages of tasks that had ended before this leader came. One that another leader had begun to
@@ -239,15 +238,15 @@ class Clearing:
         """
         now = desk.step.now.monotonic
         for batch in ENTRIES.owners(desk.store.fs):
-            path = entry.directory(batch)
+            path = context_entry.directory(batch)
             if now < self._rests_until.get(path, 0.0) or desk.view.members.has_open(batch):
                 continue
             names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
-            newest = max(filter(None, map(entry.parse_entry, names)), default=None)
+            newest = max(filter(None, map(context_entry.parse_entry, names)), default=None)
             least_s = desk.store.settings.retention.archive_s
             age_s = age_of(desk, path if newest is None else layout.join(path, newest.encode()))
-            self._rests_until[path] = now + min(retention.LOOK_AGAIN_S, max(least_s - age_s, CLEAR_EVERY_S))
-            if retention.too_old(age_s, least_s) and desk.view.members.surely_over(batch, lambda: open_tokens(desk)):
+            self._rests_until[path] = now + min(archiving.LOOK_AGAIN_S, max(least_s - age_s, CLEAR_EVERY_S))
+            if archiving.too_old(age_s, least_s) and desk.view.members.surely_over(batch, lambda: open_tokens(desk)):
                 _remove(desk, path, names)
                 del self._rests_until[path]
             return
@@ -261,10 +260,10 @@ class Clearing:
             path = step.directory(task)
             if now < self._rests_until.get(path, 0.0) or desk.view.place(task) is not None:
                 continue
-            self._rests_until[path] = now + retention.LOOK_AGAIN_S
+            self._rests_until[path] = now + archiving.LOOK_AGAIN_S
             names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
             ages = [age_of(desk, layout.join(path, name)) for name in names] or [age_of(desk, path)]
-            if retention.too_old(min(ages), desk.store.settings.retention.tmp_s):
+            if archiving.too_old(min(ages), desk.store.settings.retention.tmp_s):
                 _remove(desk, path, names)
                 del self._rests_until[path]
             return
@@ -294,13 +293,13 @@ def clear_bucket(desk: Desk, directory: str) -> float:
         tasks = [name for name in names if _is_task(name)]
         records = [name for name in names if name not in tasks]
         age_s = min(age_of(desk, layout.join(directory, name)) for name in records or tasks)
-        if not retention.too_old(age_s, settings.archive_s):
+        if not archiving.too_old(age_s, settings.archive_s):
             ages.append(age_s)
             continue
         for name in [*tasks, *records]:
             take_away(desk, layout.join(directory, name))
         desk.view.archived.discard(task_key)
-    return 0.0 if desk.step.cut else retention.none_due_s(ages, settings)
+    return 0.0 if desk.step.cut else archiving.none_due_s(ages, settings)
 
 
 def _is_task(name: str) -> bool:
@@ -328,7 +327,7 @@ def _clear_journals(desk: Desk) -> None:
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
         if events is None or events.writer == desk.store.writer:
             continue
-        if retention.too_old(age_of(desk, path), max_age_s):
+        if archiving.too_old(age_of(desk, path), max_age_s):
             take_away(desk, path)
 
 
@@ -341,7 +340,7 @@ def _clear_abandoned(desk: Desk) -> None:
     writers = sorted(set(fs.list(layout.TMP)) - desk.view.beats.keys() - {desk.store.writer})
     for writer in desk.some(writers, "tmp"):
         path = layout.join(layout.TMP, writer)
-        if retention.too_old(age_of(desk, path), max_age_s):
+        if archiving.too_old(age_of(desk, path), max_age_s):
             try:
                 clear_directory(fs, path, partial(take_away, desk))
             except PermissionError:

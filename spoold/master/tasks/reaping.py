@@ -17,18 +17,18 @@ from spoold.master.state.leader_state import Desk
 from spoold.master.state.rejecting import has_completed, reject_directory, reject_file, reject_twin, take_away
 from spoold.master.state.tree_view import Place
 from spoold.protocol import layout
-from spoold.protocol.errand import is_errand
+from spoold.protocol.agent_fields import is_errand
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import TaskName, is_node, key, parse_task
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
-from spoold.rules.attempts import retry
-from spoold.rules.attempts.accounts import last_seen
-from spoold.rules.attempts.outcome import worker_died
-from spoold.rules.attempts.policy import retry_policy
-from spoold.rules.scheduling.resources import RATE
+from spoold.rules.attempts import retry_rule
+from spoold.rules.attempts.attempt_costs import last_seen
+from spoold.rules.attempts.attempt_outcome import worker_died
+from spoold.rules.attempts.task_policy import retry_policy
+from spoold.rules.gates.resources import RATE
 from spoold.store import beats, control
 from spoold.store.absence import names_in, stands
 from spoold.store.obstacles import named, remove_link
@@ -236,9 +236,9 @@ def _take_back(
         _learn_lanes(desk, name, lanes_of(desk, name, task, beat))
     outcome = worker_died(f"worker {worker} died or was cut off{_may_be_left(task, worker)}")
     policy = retry_policy(task, desk.store.settings)
-    pardon = retry.pardoned(name, _outlived(outlived(), name), policy) if name.crashes else 0
-    verdict = retry.decide(replace(name, crashes=name.crashes - pardon), outcome, policy)
-    if isinstance(verdict, retry.End):
+    pardon = retry_rule.pardoned(name, _outlived(outlived(), name), policy) if name.crashes else 0
+    verdict = retry_rule.decide(replace(name, crashes=name.crashes - pardon), outcome, policy)
+    if isinstance(verdict, retry_rule.End):
         assert verdict.error is not None
         desk.fail(place, name, verdict.error, outcome.status, ran)
         return

@@ -21,21 +21,21 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code, Error
 from spoold.protocol.task import Task
-from spoold.rules.attempts import ends
-from spoold.rules.attempts.memory import may_be_raised, raised
-from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.retry_rule import may_be_raised, raised
+from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.entry.admission import Admit
-from spoold.rules.gates import after_failed, breaker, budget, locks
-from spoold.rules.gates.closing import halted_by
+from spoold.rules.gates import breaker_gate, budget_gate, dependency_gates, lock_gate
+from spoold.rules.gates.budget_usage import draws_of
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent, TypeFacts
+from spoold.rules.gates.gate import Pass, Refuse
 from spoold.rules.gates.registry import gather, judge_type
-from spoold.rules.gates.verdicts import Pass, Refuse
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.instead import Instead, lanes_instead
-from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
-from spoold.rules.scheduling.resources import class_used, shares_of
-from spoold.rules.scheduling.spending import draws_of
-from spoold.rules.scheduling.yielding import Standing, Way
+from spoold.rules.gates.resources import class_used, shares_of
+from spoold.rules.gates.standing_requests import halted_by
+from spoold.rules.scheduling.fallback_types import Instead, lanes_instead
+from spoold.rules.scheduling.promotion import LaneView, displaced, holdbacks, promotions
+from spoold.rules.scheduling.queues import Standing, Way
+from spoold.rules.scheduling.waiting_task import Entry
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import move_into_lane
 from spoold.store.ledger import Ledger
@@ -94,12 +94,12 @@ def fail_refused(desk: Desk) -> None:
             place = waiting_place(entry.lane, entry.file)
             if place.directory in desk.view.blocked:
                 continue
-            error, status = Error(code=verdict.code, message=verdict.reason), ends.status_of(verdict.code)
+            error, status = Error(code=verdict.code, message=verdict.reason), end_conditions.status_of(verdict.code)
             with desk.faults.handling("refused task", entry.name.id, entry.name.id, entry.name.attempt):
                 failed += desk.fail(place, entry.name, error, status)
         if failed == before:
             break  # none could be moved just now; each task that fails may make others fail, hence the loop
-    for task_key in desk.some(ends.overdue(desk.learned.deadlines, desk.step.now.wall), "overdue"):
+    for task_key in desk.some(end_conditions.overdue(desk.learned.deadlines, desk.step.now.wall), "overdue"):
         with desk.faults.handling("late task", task_key, task_key):
             fail_late(desk, task_key)
 
@@ -107,7 +107,7 @@ def fail_refused(desk: Desk) -> None:
 def fail_late(desk: Desk, task_key: str) -> None:
     """Fail a task whose deadline has passed, if it is where the leader has to end it."""
     found = desk.view.where.get(task_key)
-    outcome = None if found is None else ends.too_late(found.state)
+    outcome = None if found is None else end_conditions.too_late(found.state)
     if found is None or outcome is None:
         return
     task = desk.view.ready[found.directory.partition("/")[2]][found.name]
@@ -123,7 +123,7 @@ def gather_facts(desk: Desk) -> None:
 
 
 def _known(desk: Desk) -> Known:
-    more = {breaker.NAME: desk.breakers, budget.NAME: desk.book, locks.NAME: desk.backlog.locks.book}
+    more = {breaker_gate.NAME: desk.breakers, budget_gate.NAME: desk.book, lock_gate.NAME: desk.backlog.locks.book}
     return Known(desk.step.now.wall, desk.store.settings, tuple(desk.view.requests), desk.request_ends, more)
 
 
@@ -415,7 +415,7 @@ def _for_parents(verdict: Refuse) -> bool:
 
 def _proofs(desk: Desk, entry: Entry, verdict: Refuse) -> Iterator[Proof]:
     """Yield what proves that the task ends so: one of its dependencies, or all ends of its `after_failed`."""
-    if verdict.gate == after_failed.GATE.name:
+    if verdict.gate == dependency_gates.AFTER_FAILED.name:
         yield Proof().union(*(_proof(desk, parent) for parent in entry.conditions.needs_failed))
     else:
         skipped = verdict.code is Code.SKIPPED

@@ -22,9 +22,9 @@ from spoold.pictures.traces import told
 from spoold.pictures.traces.laps import Lap, Traced
 from spoold.pictures.traces.span import Kind, Link, Mark, Span, Value
 from spoold.pictures.wording import clip
-from spoold.protocol import trace
+from spoold.protocol import trace_ids
 from spoold.protocol.result import Result, message_of
-from spoold.protocol.trace import NO_ATTEMPT, Context
+from spoold.protocol.trace_ids import NO_ATTEMPT, Context
 
 TEXT = 500
 COUNT_MAX = 1 << 53
@@ -40,11 +40,11 @@ class Ids:
     @property
     def trace_id(self) -> str:
         """Its trace."""
-        return trace.trace_of(self.spool_id, self.task.id, self.task.batch or None, self.task.meta)
+        return trace_ids.trace_of(self.spool_id, self.task.id, self.task.batch or None, self.task.meta)
 
     def of(self, part: str, attempt: int = NO_ATTEMPT) -> Context:
         """Return the span of a part."""
-        return Context(self.trace_id, trace.span_of(self.spool_id, self.task.id, attempt, part))
+        return Context(self.trace_id, trace_ids.span_of(self.spool_id, self.task.id, attempt, part))
 
 
 def attempt_at(spool_id: str, task: Traced, moment: int | None) -> Context | None:
@@ -54,7 +54,7 @@ def attempt_at(spool_id: str, task: Traced, moment: int | None) -> Context | Non
     run = [lap for lap in task.laps if lap.worker or lap.number == task.running]
     begun = [lap for lap in run if moment is None or (lap.begin is not None and lap.begin <= moment)]
     lap = begun[-1] if begun else run[0] if run else None
-    return None if lap is None else Ids(spool_id, task).of(trace.PROCESS, lap.number)
+    return None if lap is None else Ids(spool_id, task).of(trace_ids.PROCESS, lap.number)
 
 
 def spans_of(spool_id: str, task: Traced, above: Context | None = None, after: Sequence[Link] = ()) -> list[Span]:
@@ -93,12 +93,12 @@ def _about(task: Traced, operation: str) -> dict[str, Value]:
 def _send(ids: Ids, above: Context | None, home: Mapping[str, Value]) -> Span:
     task = ids.task
     assert task.sent is not None
-    outer = trace.outer(task.meta)
+    outer = trace_ids.outer(task.meta)
     parent = outer or (above if above is not None and above.trace_id == ids.trace_id else None)
     links = (Link(above, "parent"),) if above is not None and above is not parent else ()
     about = _about(task, said.SEND) | ({said.PARENT: clip(task.parent, TEXT)} if task.parent else {})
     return Span(
-        ids.of(trace.SEND),
+        ids.of(trace_ids.SEND),
         "" if parent is None else parent.span_id,
         f"{said.SEND} {clip(task.kind, TEXT)}",
         Kind.PRODUCER,
@@ -118,9 +118,9 @@ def _wait(ids: Ids, lap: Lap, since: int, home: Mapping[str, Value]) -> list[Spa
         return []
     about: dict[str, Value] = {said.MESSAGING_MESSAGE: clip(ids.task.id, TEXT), said.ATTEMPT: lap.number}
     wait = Span(
-        ids.of(trace.WAIT, lap.number),
-        ids.of(trace.SEND).span_id,
-        trace.WAIT,
+        ids.of(trace_ids.WAIT, lap.number),
+        ids.of(trace_ids.SEND).span_id,
+        trace_ids.WAIT,
         Kind.INTERNAL,
         begin,
         max(begin, end),
@@ -131,7 +131,9 @@ def _wait(ids: Ids, lap: Lap, since: int, home: Mapping[str, Value]) -> list[Spa
     ready = lap.at("READY")
     more = []
     if ready is not None and begin <= ready <= end:
-        more.append(replace(_phase(wait, ids.of(trace.READY, lap.number), trace.READY, ready, end), resource=home))
+        more.append(
+            replace(_phase(wait, ids.of(trace_ids.READY, lap.number), trace_ids.READY, ready, end), resource=home)
+        )
     if not ran and lap.record is not None:
         wait = replace(wait, attributes=about | _outcome(lap.record), error=_error(lap.record))
     return [wait, *more]
@@ -149,9 +151,9 @@ def _attempt(ids: Ids, lap: Lap, after: Sequence[Link], home: Mapping[str, Value
     }
     if record is not None:
         about |= _outcome(record) | _used(task, record)
-    sent = ids.of(trace.SEND)
+    sent = ids.of(trace_ids.SEND)
     span = Span(
-        ids.of(trace.PROCESS, lap.number),
+        ids.of(trace_ids.PROCESS, lap.number),
         sent.span_id,
         f"{said.PROCESS} {clip(task.kind, TEXT)}",
         Kind.CONSUMER,
@@ -159,7 +161,7 @@ def _attempt(ids: Ids, lap: Lap, after: Sequence[Link], home: Mapping[str, Value
         max(begin, end),
         about,
         _marks(task, begin, end),
-        (Link(sent, trace.SEND), *after),
+        (Link(sent, trace_ids.SEND), *after),
         None if record is None else _error(record),
         home,
     )
@@ -174,11 +176,11 @@ def _attempt(ids: Ids, lap: Lap, after: Sequence[Link], home: Mapping[str, Value
 def _phases(ids: Ids, lap: Lap, span: Span) -> Iterator[Span]:
     claimed, started, done = lap.at("CLAIMED"), lap.started, lap.done
     if claimed is not None and started is not None:
-        yield _phase(span, ids.of(trace.PREPARE, lap.number), trace.PREPARE, claimed, started)
+        yield _phase(span, ids.of(trace_ids.PREPARE, lap.number), trace_ids.PREPARE, claimed, started)
     if started is not None and done is not None:
-        yield _phase(span, ids.of(trace.RUN, lap.number), trace.RUN, started, done)
+        yield _phase(span, ids.of(trace_ids.RUN, lap.number), trace_ids.RUN, started, done)
     if lap.record is not None and done is not None and lap.moved is not None:
-        yield _phase(span, ids.of(trace.COMMIT, lap.number), trace.COMMIT, done, span.end)
+        yield _phase(span, ids.of(trace_ids.COMMIT, lap.number), trace_ids.COMMIT, done, span.end)
 
 
 def _phase(around: Span, context: Context, name: str, begin: int, end: int) -> Span:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
-from spoold.protocol.trace import Context
+from spoold.protocol.trace_ids import Context
 
 Value = str | bool | int | float
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from typing import Any
 from spoold.pictures.traces import conventions as said
 from spoold.pictures.traces.span import Kind, Span, Value
 from spoold.pictures.wording import clip
-from spoold.protocol.trace import Context
+from spoold.protocol.trace_ids import Context
 
 # The field of a result, and how much of it is read.
 FIELD = "trace"

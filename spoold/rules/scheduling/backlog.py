@@ -15,23 +15,18 @@ from functools import partial
 from typing import Any
 
 from spoold.protocol.lanes import kind_in
-from spoold.protocol.name_parts import key_in, order_in
-from spoold.protocol.names import TaskName, key
+from spoold.protocol.names import TaskName, key, key_in, order_in
 from spoold.protocol.result import Code
-from spoold.rules.gates import locks, registry
+from spoold.rules.cluster.pool_clock import LOOK_AGAIN_S, Now, in_s
+from spoold.rules.gates import lock_gate, registry
+from spoold.rules.gates.dependency_gates import Graph
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Facts, Parent, TypeFacts
+from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
+from spoold.rules.gates.lock_holders import Book, Demand, Waiter, turn_of
 from spoold.rules.gates.registry import Groups
-from spoold.rules.gates.requested import Requested
-from spoold.rules.gates.verdicts import Pass, Refuse, Verdict, Wait
-from spoold.rules.locks.book import Book
-from spoold.rules.locks.demand import Demand
-from spoold.rules.locks.turns import Waiter, turn_of
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.graph import Graph
-from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now, in_s
-from spoold.rules.scheduling.parked import Parked
-from spoold.rules.scheduling.queues import Queues
-from spoold.rules.scheduling.yielding import Standing
+from spoold.rules.gates.standing_requests import Requested
+from spoold.rules.scheduling.queues import Queues, Standing
+from spoold.rules.scheduling.waiting_task import Entry, Parked
 
 # Runs a judgement of the task with this key. If that ends in a fault of spoold: its words, and whether it lasts.
 Contain = Callable[[str, Callable[[], None]], tuple[str, bool] | None]
@@ -297,7 +292,7 @@ class Backlog:
         """Whether a ready task holds that, and may have to make way for the waiting one."""
         if not self.holds(entry, gate, one, now):
             return False
-        return gate != locks.NAME or self.locks.passes(entry.file, one.task, now.monotonic)
+        return gate != lock_gate.NAME or self.locks.passes(entry.file, one.task, now.monotonic)
 
     def of_children(self) -> list[str]:
         """The lanes in which tasks wait that other tasks submitted."""
@@ -443,7 +438,7 @@ class Backlog:
 
 def _kept(entry: Entry) -> Groups:
     """The groups of the gates at which others find something booked; for locks there is the line."""
-    return tuple(group for group in entry.groups if group[0] != locks.NAME)
+    return tuple(group for group in entry.groups if group[0] != lock_gate.NAME)
 
 
 # Who waits behind whom: the queues that the gate `locks` sets aside, and when they are looked at again.

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spoold.protocol import codec, told
+from spoold.protocol import agent_messages, codec
+from spoold.protocol.agent_messages import Message
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import key
 from spoold.protocol.request import Request, Verb
-from spoold.protocol.told import Message
 from spoold.store import control
 from spoold.store.journal import Journal
 from spoold.store.store import Store
@@ -58,7 +58,7 @@ class Telling:
         for request in sorted(standing, key=lambda one: one.unique):
             if request.unique not in attempt.words and self._due(request):
                 self._read(request, new)
-        words = dict(list({**attempt.words, **new}.items())[: told.STANDING_MAX])
+        words = dict(list({**attempt.words, **new}.items())[: agent_messages.STANDING_MAX])
         if len(words) == len(attempt.words):
             return
         try:
@@ -72,11 +72,16 @@ class Telling:
 
     def note(self, attempt: Attempt) -> None:
         """Note in the journal what its report of progress says that its agent has been given."""
-        for name in told.names_in(attempt.reported):
+        for name in agent_messages.names_in(attempt.reported):
             message = attempt.words.get(name)
             if message is not None and name not in attempt.given:
                 attempt.given.add(name)
-                said = {"by": message.by, "at": message.at, "tell": message.text[: told.EXCERPT_MAX], "name": name}
+                said = {
+                    "by": message.by,
+                    "at": message.at,
+                    "tell": message.text[: agent_messages.EXCERPT_MAX],
+                    "name": name,
+                }
                 self._journal.note("TOLD", attempt.name.id, attempt.name.attempt, **said)
 
     def _read(self, request: Request, new: dict[str, Message]) -> None:
@@ -85,8 +90,8 @@ class Telling:
         except (OSError, BadFile):
             self._rest([request])
             return
-        if told.fault_in(found.tell) is None:  # else the leader removes it
-            new[request.unique] = Message(request.unique, found.by[: told.BY_MAX], found.at, found.tell)
+        if agent_messages.fault_in(found.tell) is None:  # else the leader removes it
+            new[request.unique] = Message(request.unique, found.by[: agent_messages.BY_MAX], found.at, found.tell)
         else:
             self._rest([request])
 

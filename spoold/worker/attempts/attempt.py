@@ -18,12 +18,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from spoold.protocol import layout
+from spoold.protocol.agent_messages import Message
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
-from spoold.protocol.told import Message
-from spoold.rules.attempts.outcome import Outcome
+from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.runner.job import Ending, Job
 from spoold.store.own_time import Slice
 from spoold.worker.handlers.worker_config import Redact

@@ -24,7 +24,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile
 from spoold.protocol.result import TEXT
-from spoold.rules.attempts.figures import COUNTS, NONE, PROGRESS, Figures, faults_in, figures_in, filled
+from spoold.rules.attempts.reported_figures import COUNTS, NONE, PROGRESS, Figures, faults_in, figures_in, filled
 from spoold.runner.job import Ending
 from spoold.store.initialise import restore
 from spoold.store.obstacles import obstacle, why_unwritten

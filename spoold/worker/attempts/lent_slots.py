@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.request import OF_A_LOAN, Request, Verb, loan_mark, loan_unique
-from spoold.rules.scheduling.lending import Held, demands, full_depths, given_back, lent_now
-from spoold.rules.scheduling.regaining import lends
-from spoold.rules.scheduling.resources import Resources
+from spoold.rules.gates.limit_gates import lends
+from spoold.rules.gates.resources import Resources
+from spoold.rules.workers.slots import Held, demands, full_depths, given_back, lent_now
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.mover import move

@@ -18,10 +18,9 @@ from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import AMOUNT_MAX, Running
 from spoold.protocol.result import Code
-from spoold.rules.attempts import outcome
-from spoold.rules.attempts.figures import COUNTS, figures_in, overspent
-from spoold.rules.attempts.outcome import Outcome
-from spoold.rules.attempts.quota import is_served
+from spoold.rules.attempts import attempt_outcome
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.attempts.reported_figures import COUNTS, figures_in, is_served, overspent
 from spoold.runner.job import RunnerPort
 from spoold.store.faults import Faults
 from spoold.store.store import stamp
@@ -158,4 +157,4 @@ class OwnBudget:
         self._looked_at[attempt.key] = now
         look(attempt, self._scratch)
         said = overspent(attempt.task.reserves, attempt.reported)
-        return None if said is None else outcome.failure(Code.BUDGET_EXCEEDED, said, final=True)
+        return None if said is None else attempt_outcome.failure(Code.BUDGET_EXCEEDED, said, final=True)

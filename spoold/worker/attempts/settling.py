@@ -19,21 +19,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from spoold.protocol import codec, layout, quantity
+from spoold.protocol import amount, codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import EndedName, EventsName, is_node, key, parse_ended, parse_events, parse_task
 from spoold.protocol.result import Code, Error, Status, Total, own_reason
-from spoold.rules.attempts import elsewhere, ends, retry
-from spoold.rules.attempts import outcome as outcomes
-from spoold.rules.attempts.accounts import plus
+from spoold.rules.attempts import attempt_outcome as outcomes
+from spoold.rules.attempts import end_conditions, retry_rule
+from spoold.rules.attempts.attempt_costs import plus
+from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.rules.attempts.durations import Lately
-from spoold.rules.attempts.figures import figures_in
-from spoold.rules.attempts.memory import in_vain
-from spoold.rules.attempts.outcome import Outcome
-from spoold.rules.attempts.policy import RetryPolicy, retry_policy
-from spoold.rules.locks.touched import CHANGED, Touched, common, touched_in
+from spoold.rules.attempts.reported_figures import CHANGED, Touched, common, figures_in, touched_in
+from spoold.rules.attempts.retry_rule import in_vain
+from spoold.rules.attempts.task_policy import RetryPolicy, retry_policy
+from spoold.rules.workers import matching
 from spoold.runner.job import Ending
 from spoold.store import beats
 from spoold.store.absence import names_in
@@ -67,7 +67,7 @@ class Conclusion:
     """
 
     outcome: Outcome
-    decision: retry.Again | retry.End
+    decision: retry_rule.Again | retry_rule.End
     output: Output
     before: Total | None = None
     summed: bool = True
@@ -88,10 +88,10 @@ class Spent:
         """Add one attempt."""
         self.attempts += 1
         if attempt.ending is not None:
-            self.duration_s = quantity.plus(self.duration_s, attempt.ending.duration_s)
-            self.cpu_s = quantity.plus(self.cpu_s, attempt.ending.cpu_s or 0.0)
-        self.tokens_used = quantity.plus(self.tokens_used, output.figures.tokens_used or 0)
-        self.cost_usd = quantity.plus(self.cost_usd, output.figures.cost_usd or 0)
+            self.duration_s = amount.plus(self.duration_s, attempt.ending.duration_s)
+            self.cpu_s = amount.plus(self.cpu_s, attempt.ending.cpu_s or 0.0)
+        self.tokens_used = amount.plus(self.tokens_used, output.figures.tokens_used or 0)
+        self.cost_usd = amount.plus(self.cost_usd, output.figures.cost_usd or 0)
 
     def total(self) -> Total:
         """Return the total as a heartbeat says it."""
@@ -226,9 +226,11 @@ class Settling:
         with self._handling("outcome of the task", attempt):
             policy = retry_policy(attempt.task, self._store.settings)
             attempt.judged = attempt.judged or outcome_of(attempt, policy, None)
-            return _bare(attempt.judged, retry.decide(attempt.name, attempt.judged, policy), cause)
+            return _bare(attempt.judged, retry_rule.decide(attempt.name, attempt.judged, policy), cause)
         attempt.judged = outcomes.failure(Code.INVALID_TASK, cause, final=True)
-        return _bare(attempt.judged, retry.End(State.FAILED, Error(code=Code.INVALID_TASK, message=cause)), cause)
+        return _bare(
+            attempt.judged, retry_rule.End(State.FAILED, Error(code=Code.INVALID_TASK, message=cause)), cause
+        )
 
     def _handling(self, kind: str, attempt: Attempt) -> Handling:
         return self._store.faults.handling(kind, attempt.name.id, attempt.name.id, attempt.name.attempt)
@@ -241,7 +243,7 @@ class Settling:
             if outcome.code is Code.TRY_LATER and output.figures.not_here is not None:
                 outcome = outcomes.not_here(outcome, output.figures.not_here, own_reason(output.value))
             if outcome.elsewhere and (others := self._company.untried(attempt)):
-                outcome = elsewhere.passed_on(outcome, others)
+                outcome = matching.passed_on(outcome, others)
             if outcome.code is Code.OOM_KILLED:
                 outcome = in_vain(
                     attempt.task, attempt.name, policy, outcome, ledger.before(attempt.name.id, attempt.name.attempt)
@@ -259,7 +261,7 @@ class Settling:
             except OSError:
                 summed = False  # a record without a total has readers look at the ones before it
         overlaps = self._overlaps.of(attempt, output.figures.changed_files)
-        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before, summed, overlaps)
+        return Conclusion(outcome, retry_rule.decide(attempt.name, outcome, policy), output, before, summed, overlaps)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
         """Return those whose results are out, and survive a power cut if that is asked for. Never raises OSError."""
@@ -319,7 +321,7 @@ class Settling:
 
     def _commit(self, attempt: Attempt, verdict: Conclusion) -> bool:
         decision = verdict.decision
-        if isinstance(decision, retry.End):
+        if isinstance(decision, retry_rule.End):
             target = layout.join(decision.state, attempt.ended)
             event = "COMPLETED" if decision.state is State.COMPLETED else "FAILED"
         else:
@@ -389,7 +391,7 @@ class Settling:
             return True
 
 
-def _bare(outcome: Outcome, decision: retry.Again | retry.End, cause: str) -> Conclusion:
+def _bare(outcome: Outcome, decision: retry_rule.Again | retry_rule.End, cause: str) -> Conclusion:
     """The conclusion about an attempt of whose words nothing can be used."""
     return Conclusion(outcome, decision, Output(f"(not kept: {cause})"), summed=False)
 
@@ -416,7 +418,7 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
             assert ending.exit_code is not None
             return _exited(ending, policy, retry_after_s)
         case "timeout":
-            return ends.timed_out(ending.message, by_deadline=attempt.deadline_cut)
+            return end_conditions.timed_out(ending.message, by_deadline=attempt.deadline_cut)
         case "stopped" if attempt.stopping is not None:
             return attempt.stopping
         case "stopped" | "fenced":
@@ -579,8 +581,8 @@ class Company:
             # Beats first: a worker that joins between the two looks then shows by its directory alone, and counts.
             self._beats = beats.read_all(self._store.fs)
             self._claiming = [node for node in self._store.fs.list(layout.CLAIMED) if is_node(node)]
-        others = elsewhere.able(self._store.writer, attempt.lane, self._claiming, self._beats)
-        if not others or elsewhere.surely_untried(attempt.name, others):
+        others = matching.able(self._store.writer, attempt.lane, self._claiming, self._beats)
+        if not others or matching.surely_untried(attempt.name, others):
             return others
         return others - self._tried(attempt, others)
 

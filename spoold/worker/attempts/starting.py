@@ -23,14 +23,14 @@ from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Status
 from spoold.protocol.snapshot import Durations
 from spoold.protocol.task import Task
-from spoold.rules.attempts import ends
-from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts import attempt_outcome as outcomes
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.attempt_outcome import unable_here
 from spoold.rules.attempts.durations import auto_s
-from spoold.rules.attempts.memory import may_be_raised, raised
-from spoold.rules.attempts.outcome import unable_here
-from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.attempts.retry_rule import may_be_raised, raised
+from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.gates.requested import answer_of, is_of, record
+from spoold.rules.gates.standing_requests import answer_of, is_of, record
 from spoold.runner.job import Job, NoSlot, RunnerPort
 from spoold.store import snapshots
 from spoold.store.answers import decided, feedback, rounds
@@ -258,7 +258,7 @@ class Starting:
         """Start a task that has all that it gets."""
         folder = job.output_path.rpartition("/")[0]
         if attempt.deadline < math.inf:
-            limit = ends.limit(job.timeout_s, self._store.common.left_s(attempt.deadline))
+            limit = end_conditions.limit(job.timeout_s, self._store.common.left_s(attempt.deadline))
             attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
         closed = self._allowance.closed(attempt.lane, idle, others)
         if attempt.task.approval is not None:

@@ -24,14 +24,14 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.settings import LimitSettings
-from spoold.rules.attempts import quota as quotas
-from spoold.rules.attempts.outcome import Outcome
-from spoold.rules.attempts.quota import Quota
-from spoold.rules.scheduling.breakers import CLOSED, Row, went
-from spoold.rules.scheduling.keeping import machine_has, machine_needs
-from spoold.rules.scheduling.matching import LIMIT, TYPE
-from spoold.rules.scheduling.resources import limits_used
-from spoold.rules.scheduling.windows import Window
+from spoold.rules.attempts import reported_figures as quotas
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.attempts.reported_figures import Quota
+from spoold.rules.gates.breaker_gate import CLOSED, Row, went
+from spoold.rules.gates.limit_gates import Window
+from spoold.rules.gates.resources import limits_used
+from spoold.rules.workers.matching import LIMIT, TYPE
+from spoold.rules.workers.slots import machine_has, machine_needs
 from spoold.store import control
 from spoold.store.journal import Journal
 from spoold.store.store import Store, stamp

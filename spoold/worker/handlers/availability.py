@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from spoold.protocol.heartbeat import UNCHECKED
-from spoold.rules.attempts.start_backoff import MOST_S, pause_s
+from spoold.rules.workers.readiness import MOST_S, pause_s
 from spoold.runner import seeking
 from spoold.runner.job import Ending
 from spoold.runner.trying import tried

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase as fnmatch
 from typing import Any, NamedTuple
 
-from spoold.protocol import entry, step, trace
+from spoold.protocol import context_entry, step, trace_ids
 from spoold.protocol.errors import legible
 from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.attempts import outcome as outcomes
-from spoold.rules.attempts.outcome import Outcome, failure, unable, unable_here
-from spoold.rules.attempts.policy import retry_policy, timeout_s
-from spoold.rules.scheduling.matching import allows, promises
+from spoold.rules.attempts import attempt_outcome as outcomes
+from spoold.rules.attempts.attempt_outcome import Outcome, failure, unable, unable_here
+from spoold.rules.attempts.task_policy import retry_policy, timeout_s
+from spoold.rules.workers.matching import allows, promises
 from spoold.runner.job import Call, Command, Job, Within
 from spoold.worker.handlers.handler import FIELD, Handler, Permits
 from spoold.worker.handlers.worker_config import WorkerConfig
@@ -164,7 +164,9 @@ def _own(task: Task, name: TaskName, place: Workplace, tries: int) -> dict[str, 
         "SPOOL_WORKER_ID": place.worker,
         "SPOOL_ROOT": place.root,
         "SPOOL_BATCH": task.batch or "",
-        **({} if task.batch is None else {"SPOOL_CONTEXT_DIR": f"{place.root}/{entry.directory(task.batch)}"}),
+        **(
+            {} if task.batch is None else {"SPOOL_CONTEXT_DIR": f"{place.root}/{context_entry.directory(task.batch)}"}
+        ),
         "SPOOL_CHECKPOINT_DIR": f"{place.root}/{step.directory(name.id)}",
         "SPOOL_TASK_FILE": f"{folder}/task.json",
         "SPOOL_RESULT_FILE": f"{folder}/result.json",
@@ -174,7 +176,7 @@ def _own(task: Task, name: TaskName, place: Workplace, tries: int) -> dict[str, 
         **({"SPOOL_TOLD_FILE": f"{folder}/told.jsonl"} if task.run == "handler" else {}),
         **({} if task.approval is None else {"SPOOL_ANSWER_FILE": f"{folder}/answer.json"}),
         **({"SPOOL_SLOT_DIR": place.loans} if place.loans else {}),
-        **trace.carrier(place.spool_id, name.id, name.attempt, task.batch, task.meta),
+        **trace_ids.carrier(place.spool_id, name.id, name.attempt, task.batch, task.meta),
     }
 
 

@@ -23,8 +23,8 @@ from spoold.protocol.fields import ByWord, Directory, Env, MemMb, Real, Seconds,
 from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.settings import LostShare
 from spoold.protocol.toml_file import toml_table
-from spoold.rules.cluster.power import RunOnBattery
-from spoold.rules.scheduling.instead import fault_in
+from spoold.rules.scheduling.fallback_types import fault_in
+from spoold.rules.workers.readiness import RunOnBattery
 from spoold.worker.handlers.handler import Handler, Permits
 from spoold.worker.handlers.secrets import Source, variable
 

@@ -2,7 +2,7 @@
 
 A worker lists only the lanes that it can serve and takes the most urgent task it has room for. After a loss the
 worker jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads out instead of
-losing one after the other. For the first task that has no room yet it keeps room, as `rules.scheduling.keeping` says.
+losing one after the other. For the first task that has no room yet it keeps room, as `rules.workers.slots` says.
 
 Another machine may have a program that this one lacks, or other things that a task lacks here just now: its worker
 should have the first choice. The quickest of all to claim is the worker whose tasks fail at once. So a worker keeps
@@ -32,12 +32,11 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.result import Code, Status
-from spoold.rules.attempts.elsewhere import MOST_S, pause_s
-from spoold.rules.attempts.outcome import Charge
-from spoold.rules.scheduling import matching
-from spoold.rules.scheduling.ahead import FORGET_S, LATELY, PATIENCE_S, ahead
-from spoold.rules.scheduling.keeping import SLOT, Kept, beside, machine_has, machine_needs, within
-from spoold.rules.scheduling.matching import MODULE, fits, free, left_as, unfit
+from spoold.rules.attempts.attempt_outcome import Charge
+from spoold.rules.workers import matching
+from spoold.rules.workers.matching import MODULE, MOST_S, fits, free, left_as, pause_s, unfit
+from spoold.rules.workers.prefetch import FORGET_S, LATELY, PATIENCE_S, ahead
+from spoold.rules.workers.slots import SLOT, Kept, beside, machine_has, machine_needs, within
 from spoold.runner.job import Ending, RunnerPort
 from spoold.store.absence import names_in
 from spoold.store.lane_moves import list_lanes

@@ -15,12 +15,11 @@ from typing import Protocol
 
 from spoold.protocol.heartbeat import UNCHECKED, Capabilities
 from spoold.protocol.request import Request, Verb
-from spoold.rules.attempts import outcome as outcomes
-from spoold.rules.attempts.outcome import Outcome
-from spoold.rules.cluster import power
-from spoold.rules.cluster.drain import is_meant
-from spoold.rules.cluster.power import Course
-from spoold.rules.gates.closing import halted_by
+from spoold.rules.attempts import attempt_outcome as outcomes
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.gates.standing_requests import halted_by
+from spoold.rules.workers import readiness
+from spoold.rules.workers.readiness import Course, is_meant
 from spoold.store.polling import Polling
 from spoold.store.store import Store
 from spoold.system.host import Host
@@ -46,7 +45,7 @@ class Standing:
         self._leave_at: float | None = None  # for good
         self._drained_at: float | None = None  # as long as people ask for it
         self._sleep_at: float | None = None
-        self._battery = power.PowerVerdict()
+        self._battery = readiness.PowerVerdict()
         self._battery_at: float | None = None
         self._hand_back_at: float | None = None
         self._idle_since = store.clock.monotonic()
@@ -135,7 +134,9 @@ class Standing:
     def _look_at_battery(self, now: float) -> None:
         laptop, battery = self._config.laptop, self._host.battery()
         plugged, percent = (battery.plugged, battery.percent) if battery is not None else (None, None)
-        verdict = power.judge(laptop.run_on_battery, laptop.min_battery_percent, plugged=plugged, percent=percent)
+        verdict = readiness.judge_power(
+            laptop.run_on_battery, laptop.min_battery_percent, plugged=plugged, percent=percent
+        )
         self._battery = verdict
         if verdict.course is not Course.HAND_BACK:
             self._hand_back_at = None

@@ -18,7 +18,7 @@ from spoold.agents.merge.outcome import Outcome
 from spoold.agents.merge.testing import Bench, Suite
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.places import Places
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.masking import Scanner
 from tests.agents.workspace.repos import Remote, pushed
 
 Run = Callable[[str, str, float | None], tuple[int, str]]

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from spoold.agents.merge.wanted import Wanted, after, child_id, id_after, lock, merge_task
 from spoold.protocol import codec
+from spoold.protocol.lock_patterns import pattern
 from spoold.protocol.names import is_id
-from spoold.protocol.patterns import pattern
 from spoold.protocol.task import Task
 
 

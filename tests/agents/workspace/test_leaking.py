@@ -17,8 +17,8 @@ from spoold.agents.workspace.added import added
 from spoold.agents.workspace.git import Git, GitFailed
 from spoold.agents.workspace.leaking import HoldsSecret
 from spoold.agents.workspace.workspace import Workspace, collect
-from spoold.rules.redaction.exact import spellings
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.known_secrets import spellings
+from spoold.rules.redaction.masking import Scanner
 from tests.agents.test_remote import Place
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
