@@ -18,7 +18,7 @@ from typing import Any
 
 from spoold.agents.adapters import finding
 from spoold.agents.profiles import VALUES, Profile, takes
-from spoold.client.connection import Connection
+from spoold.client.spool.connection import Connection
 from spoold.protocol.errors import SpoolError
 
 

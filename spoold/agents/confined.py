@@ -27,7 +27,7 @@ from spoold.agents.sandbox.guarded import disarm, guarded
 from spoold.agents.sandbox.mailbox import mailbox
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 from spoold.agents.sandbox.programs import needed
-from spoold.client.connection import Connection
+from spoold.client.spool.connection import Connection
 from spoold.protocol import codec
 from spoold.protocol.errors import SpoolError, WrongValue
 from spoold.protocol.fields import Directory, MemMb, Strict, Whole

@@ -24,7 +24,7 @@ from spoold.agents.heard import Heard
 from spoold.agents.places import Saved
 from spoold.agents.prompting import NOTE_MAX, OPEN
 from spoold.agents.scanning import Clean
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.context_entry import ENTRIES_MAX, NAME_MAX
 from spoold.protocol.errors import SpoolError

@@ -13,7 +13,7 @@ import errno
 import os
 from contextlib import suppress
 
-from spoold.system.beneath import Beneath
+from spoold.system.openat import Beneath
 from spoold.system.remover import remove
 
 SESSION_MAX = 1 << 16

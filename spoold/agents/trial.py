@@ -32,7 +32,7 @@ from spoold.agents.sandbox.entering import entered
 from spoold.agents.sandbox.policy import NoSandbox, Scene
 from spoold.agents.sandbox.probing import probe
 from spoold.agents.sandbox.programs import needed
-from spoold.client.agents import untested
+from spoold.client.spool.capabilities import untested
 from spoold.system.remover import remove
 
 Verdict = Literal[

@@ -20,11 +20,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import orjson
 
-from spoold.client import logs
-from spoold.client.arguments import check_arguments, target_of
-from spoold.client.failures import TaskFailed
+from spoold.client.read import attempt_logs
+from spoold.client.spool.submission import check_arguments, target_of
+from spoold.client.spool.waiting import TaskFailed, Waiter
 from spoold.client.spool_client import SpoolClient
-from spoold.client.waiting import Waiter
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import key
@@ -190,7 +189,7 @@ class SpoolExecutor(Executor):
             if result.status is Status.SUCCESS:
                 future.set_result(result.output)
             else:
-                future.set_exception(TaskFailed(result, logs.tail(self._spool.store, task_id)))
+                future.set_exception(TaskFailed(result, attempt_logs.tail(self._spool.store, task_id)))
 
 
 # Chunks: the calls of a `map`, so many of them to a task, and their results one by one again.

@@ -2,11 +2,11 @@
 
 Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. So is each trouble of a
 part of a step that goes on without it. What is said to be over is what was said to be in trouble. An actor that was
-declared dead begins again under a new name. A fault in the handling of an input never gets here (`store.faults`). Any
-other fault ends its step alone. Only FAULTY_STEPS of them in a row end the process: then what it remembers may be
-wrong, and the service manager starts a new one, which remembers nothing. The pulse sees each call that an opened
-store makes through its file-system port, so that a call that hangs has a name. ASLEEP begins with the word that
-`spool-sleep.service` waits for.
+declared dead begins again under a new name. A fault in the handling of an input never gets here
+(`store.contained_faults`). Any other fault ends its step alone. Only FAULTY_STEPS of them in a row end the process:
+then what it remembers may be wrong, and the service manager starts a new one, which remembers nothing. The pulse sees
+each call that an opened store makes through its file-system port, so that a call that hangs has a name. ASLEEP begins
+with the word that `spool-sleep.service` waits for.
 
 Touches: threads, the clock.
 """
@@ -28,12 +28,12 @@ from spoold.protocol.amount import length, some
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.settings import PollSettings
 from spoold.rules.share.permissions import node_remark
-from spoold.store.mount_facts import mount_facts
+from spoold.store.doctor_reports import mount_facts
 from spoold.store.store import Store, largest, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.errnos import is_lost
+from spoold.system.permissions import owners_of
 from spoold.system.posix import PosixFileSystem
-from spoold.system.sharing import owners_of
 
 log = logging.getLogger("spoold")
 

@@ -15,10 +15,9 @@ from spoold.master.master import Master
 from spoold.protocol import layout
 from spoold.rules.cluster.election import MISSING
 from spoold.store.initialise import restore
-from spoold.system.bell import Bell, readable
 from spoold.system.hints import Hints
-from spoold.system.host import SystemHost
-from spoold.system.traces import succeed
+from spoold.system.host import SystemHost, succeed
+from spoold.system.wakeup import Bell, readable
 
 log = logging.getLogger("spoold")
 

@@ -30,7 +30,7 @@ from spoold.daemon.signals import Nap, Signals, at_eof
 from spoold.protocol.amount import precise
 from spoold.protocol.errors import BadFile
 from spoold.rules.cluster.liveness import LEAST_S, Spent, judge_silence
-from spoold.runner.tree import conceal
+from spoold.runner.process_tree import conceal
 from spoold.system import mounts
 from spoold.system.clock import SystemClock
 
@@ -70,7 +70,7 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable at the start, BadFile."""
     from spoold.daemon.worker_actor import WorkerActor
-    from spoold.runner.runner import Runner, become_subreaper
+    from spoold.runner.job_runner import Runner, become_subreaper
 
     configure()
     conceal()
@@ -199,7 +199,7 @@ def _tell(loop: Loop, notifier: Notifier, frozen: str, *, by_share: bool = True)
 # Says in the log of a node that it was stopped, starved or suspended, as soon as it goes on.
 
 
-# Beats are published when two thirds of their interval are over (`store.presence`).
+# Beats are published when two thirds of their interval are over (`store.own_heartbeat`).
 MARGIN = 1 / 3
 _WHO = "this node"
 

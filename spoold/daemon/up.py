@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from spoold.daemon.daemon_log import configure
 from spoold.daemon.signals import Signals, at_eof
-from spoold.runner.tree import conceal
+from spoold.runner.process_tree import conceal
 
 log = logging.getLogger("spoold")
 

@@ -19,15 +19,13 @@ from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile, ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.rules.workers.matching import runs_no_commands
-from spoold.runner import freezer, seeking
-from spoold.runner.runner import Runner
-from spoold.runner.sweep import sweep
+from spoold.runner import freezer, start_checks
+from spoold.runner.job_runner import Runner, sweep
+from spoold.system.hardware import SystemInhibitor
 from spoold.system.hints import Hints
-from spoold.system.host import SystemHost
-from spoold.system.loans import LocalLoans
-from spoold.system.power import SystemInhibitor
+from spoold.system.host import SystemHost, succeed
 from spoold.system.scratch import LOANS, LocalScratch, find_abandoned
-from spoold.system.traces import succeed
+from spoold.system.slot_loans import LocalLoans
 from spoold.worker.attempts.settling import Writers
 from spoold.worker.handlers.availability import Lookup
 from spoold.worker.handlers.job_preparation import inherited, passed_on
@@ -175,7 +173,7 @@ class WorkerActor:
 def _interpreter(config: WorkerConfig) -> str:
     """Return the interpreter of callables. Errors: BadFile if another than the worker's own cannot call any."""
     python = config.python.interpreter
-    if python is not None and (why := seeking.useless(python)) is not None:
+    if python is not None and (why := start_checks.useless(python)) is not None:
         fix = "name a Python of 3.11 or newer, such as /srv/mytools/.venv/bin/python."
         raise BadFile(config.place("python"), "interpreter", f"{python} {why}.", fix)
     return config.python.executable

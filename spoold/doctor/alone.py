@@ -18,19 +18,19 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from spoold.doctor import pace, renames
-from spoold.doctor.renames import outcome
-from spoold.doctor.share import LockKind, Share, name_of
+from spoold.doctor import shared_trials
+from spoold.doctor.shared_trials import outcome
+from spoold.doctor.trial_share import LockKind, Share, name_of
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import COUNT_MAX, DELAY_MAX_MS, ID_MAX, TaskName
 from spoold.protocol.settings import Marker
 from spoold.rules.share.trial_findings import NO_ANSWER
-from spoold.system.bell import readable
 from spoold.system.hints import Hints
 from spoold.system.mounts import mount_of
-from spoold.system.sharing import umask
+from spoold.system.permissions import umask
+from spoold.system.wakeup import readable
 
 Trial = Callable[[], dict[str, Any]]
 
@@ -49,15 +49,15 @@ def trials(share: Share, room: str, node: str, *, quick: bool) -> dict[str, Tria
     return {
         "access": partial(try_access, share, room),
         "names": partial(try_names, share, room),
-        "rename": partial(renames.try_renames, share, room),
-        "crossing": partial(renames.try_crossing, share, room, node, every_pair=not quick),
+        "rename": partial(shared_trials.try_renames, share, room),
+        "crossing": partial(shared_trials.try_crossing, share, room, node, every_pair=not quick),
         "exclusive": partial(try_exclusive, share, room),
         "durability": partial(try_durability, share, room),
         "locks": partial(try_locks, share, room),
         "clock": partial(try_clock, share, room),
         "hints": partial(try_hints, share, room),
-        "race": partial(renames.try_race, share, room, 20 if quick else 50),
-        "pace": partial(pace.try_pace, share, room, 5 if quick else 100),
+        "race": partial(shared_trials.try_race, share, room, 20 if quick else 50),
+        "pace": partial(shared_trials.try_pace, share, room, 5 if quick else 100),
     }
 
 

@@ -1,5 +1,7 @@
 """All trials of several machines, in order; and before them, who the members are.
 
+It stands apart from `trial_process`, its only user, which makes trials alone as well.
+
 Law: a member that speaks after its process was looked for in vain, on a machine of its own identity, runs on a twin
 of that machine. Every member makes the same trials at the same time and in the order of this table. If a member is
 lost, the trial ends with NobodyCame and no later one begins.
@@ -20,9 +22,8 @@ from typing import Any
 
 from spoold.doctor.alone import Trial
 from spoold.doctor.meeting import NUDGE_EVERY_S, Group, NobodyCame, folded, until
-from spoold.doctor.pace import spread
-from spoold.doctor.renames import count_wins
-from spoold.doctor.share import name_of
+from spoold.doctor.shared_trials import count_wins, spread
+from spoold.doctor.trial_share import name_of
 from spoold.store import mover
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, surely_gone
 

@@ -38,17 +38,16 @@ from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import TaskName, key
 from spoold.rules.cluster.liveness import Watch
 from spoold.rules.cluster.pool_clock import Now
-from spoold.store import beats, clocks
-from spoold.store.archive import list_archived
+from spoold.store import heartbeats, pool_clock
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal
-from spoold.store.obstacles import named, obstacles
-from spoold.store.own_time import OwnTime
-from spoold.store.polling import Polling
+from spoold.store.lanes_and_archive import list_archived
+from spoold.store.own_heartbeat import Presence, provably_gone
+from spoold.store.path_conflicts import named, obstacles
 from spoold.store.predecessors import Predecessors, Standstill
-from spoold.store.presence import Presence, provably_gone
+from spoold.store.step_timing import OwnTime, Polling
 from spoold.store.store import Store
-from spoold.system.breathing import Breather, breathing
+from spoold.system.beating_filesystem import Breather, breathing
 from spoold.system.errnos import Meaning, classify, concerns_one_file
 from spoold.system.filesystem import DamagedError
 from spoold.system.host import Host
@@ -231,7 +230,7 @@ class Master:
     def _learn_the_time(self, now: Now) -> Now:
         """Ask for the time before it is used to judge: a failure by a wrong clock would be final. Errors: OSError."""
         self.store.common.ask(self.store)
-        self.store.common.agree(clocks.by_host(beats.read_all(self.store.fs).values()).values())
+        self.store.common.agree(pool_clock.by_host(heartbeats.read_all(self.store.fs).values()).values())
         return Now(now.monotonic, self.store.common.wall())
 
     def _nothing_new(self, now: Now) -> bool:
@@ -383,8 +382,8 @@ class Holder:
         now = self._store.clock.monotonic()
         if self._at is None or now - self._at >= EVERY_S or holder not in self._gone:
             self._at = now
-            beat = beats.list_beats(self._store.fs).get(holder)
-            read = beats.read(self._store.fs, beat) if beat is not None else None
+            beat = heartbeats.list_beats(self._store.fs).get(holder)
+            read = heartbeats.read(self._store.fs, beat) if beat is not None else None
             missing = (
                 {} if beat is None or read is None or not provably_gone(read, self._host) else {holder: beat.beat}
             )

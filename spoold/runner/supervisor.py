@@ -1,5 +1,7 @@
 """runner/supervisor: the small process that runs one slot's jobs, one at a time, and lets nothing outlive them.
 
+Only `boot` imports it, which turns a process into one.
+
 Law: it adopts every orphan below it (child subreaper) and runs one job at a time, so all processes below it belong to
 that job, however they detached themselves. When its worker is gone, or it fails itself, it kills all of them and
 ends. It never blocks on the worker, on a program's start or on a full pipe, because it keeps the time.
@@ -17,12 +19,10 @@ import signal
 import time
 from contextlib import suppress
 
-from spoold.runner import launcher, tree
-from spoold.runner.child import Child
-from spoold.runner.ice import Guard
-from spoold.runner.launcher import Launched, Launcher
-from spoold.runner.refusal import Refused, refused
-from spoold.runner.run import Host, Run
+from spoold.runner import process_tree, running_job
+from spoold.runner.child_process import Child, Refused, refused
+from spoold.runner.freezer import Guard
+from spoold.runner.running_job import Host, Launched, Launcher, Run
 from spoold.runner.wire import Wire
 
 TYPE_CHECKING = False
@@ -52,15 +52,17 @@ class Supervisor:
         self._env: dict[str, str] = {}
         self._told_env: dict[str, str] = {}
         self._marks: dict[str, str] = {}
-        self._staff = Staff(lambda spare: tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S), room, python)
-        self._size = tree.OwnSize()
+        self._staff = Staff(
+            lambda spare: process_tree.end(self._below, self._reap, spare, _KILL_PATIENCE_S), room, python
+        )
+        self._size = process_tree.OwnSize()
         self._bell, ring = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(ring, False)
         # Interrupts poll() when a child ends; the handler itself has nothing to do.
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        self._worker = tree.watch_parent(worker)
+        self._worker = process_tree.watch_parent(worker)
 
     def serve(self) -> None:
         """Run jobs until the worker is gone; in any case no process is left below afterwards."""
@@ -68,7 +70,7 @@ class Supervisor:
             while not self._control.closed:
                 self._turn()
         finally:
-            tree.end(self._below, self._reap)
+            process_tree.end(self._below, self._reap)
 
     def _turn(self) -> None:
         """Wait for the next event and handle it."""
@@ -234,9 +236,9 @@ class Supervisor:
         grace = 0.0 if run.frozen_at is not None else grace
         if run.end(kind, message, time.monotonic() + grace) and grace > 0:
             found = [seen for seen in self._part_of(run) if seen.alive]
-            tree.send(found, signal.SIGTERM)
+            process_tree.send(found, signal.SIGTERM)
             # A stopped process takes SIGTERM only when it continues.
-            tree.send(found, signal.SIGCONT)
+            process_tree.send(found, signal.SIGCONT)
             # The processes may be the last of an earlier job, and this one's program may not have begun.
             self._staff.stop(run, [seen.pid for seen in found])
 
@@ -258,7 +260,7 @@ class Supervisor:
             run.go_on(time.monotonic())
         self._staff.last_word(run)
         if not self._staff.alone(run):
-            run.survivors = tree.end(self._below, self._reap, self._staff.kept(run), _KILL_PATIENCE_S)
+            run.survivors = process_tree.end(self._below, self._reap, self._staff.kept(run), _KILL_PATIENCE_S)
         if frozen:
             self._lease.melt(run)
         if run.child is not None:
@@ -272,17 +274,17 @@ class Supervisor:
             self._waiting.clear()  # the worker gives them to other slots
         self._control.put({"ending": ending})
 
-    def _movers(self, run: Run) -> list[tree.Seen]:
+    def _movers(self, run: Run) -> list[process_tree.Seen]:
         """Return the processes of a job, and the one that may be about to begin it."""
         return self._part_of(run, frozenset({run.helper.pid} if run.helper is not None else ()))
 
-    def _part_of(self, run: Run, more: frozenset[int] = frozenset()) -> list[tree.Seen]:
+    def _part_of(self, run: Run, more: frozenset[int] = frozenset()) -> list[process_tree.Seen]:
         """Return the processes of a job, and those in `more`."""
         spare = self._staff.apart(run) - more
         return [seen for seen in self._below() if seen.pid not in spare]
 
-    def _below(self) -> list[tree.Seen]:
-        return tree.below(os.getpid())
+    def _below(self) -> list[process_tree.Seen]:
+        return process_tree.below(os.getpid())
 
     def _reap(self) -> bool:
         """Collect dead children; True if no child is left at all, and so, for a subreaper, no descendant."""
@@ -304,7 +306,7 @@ class Supervisor:
             self._staff.died(pid, run)
 
 
-# runner/lease: until when a slot's job may move, and its freezing after that.
+# Until when a slot's job may move, and its freezing after that.
 
 
 LOOK_S = 0.5  # poll() does not count the time in suspend, which CLOCK_BOOTTIME does
@@ -321,7 +323,7 @@ class Lease:
 
     def __init__(
         self,
-        find: Callable[[Run], list[tree.Seen]],
+        find: Callable[[Run], list[process_tree.Seen]],
         send: Callable[[dict[str, Any]], None],
         room: Room,
         guard: Callable[[Callable[[], None]], Guard] = Guard,
@@ -423,13 +425,13 @@ class Lease:
         self._room.thaw()
         return False
 
-    def _moving(self, run: Run, cold: bool) -> list[tree.Seen]:
+    def _moving(self, run: Run, cold: bool) -> list[process_tree.Seen]:
         """Return the processes that the control group has not frozen: if it is cold, only those that left it."""
         found = [seen for seen in self._find(run) if seen.pid not in self._guards]
         return [seen for seen in found if not self._room.holds(seen.pid)] if cold else found
 
 
-# runner/staff: the processes that a supervisor keeps between jobs: one calls Python, one starts programs.
+# The processes that a supervisor keeps between jobs: one calls Python, one starts programs.
 
 
 _LAST_WORD_MS = 500
@@ -444,10 +446,10 @@ class Staff:
         self._room = room
         self._python = python
         self._end = end
-        self._children = tree.watch_children()
+        self._children = process_tree.watch_children()
         self._host: Host | None = None
         self._launcher: Launcher | None = None
-        self._launches = launcher.usable()
+        self._launches = running_job.launcher_usable()
         self._dead: set[int] = set()
 
     def start(self, run: Run, env: dict[str, str], marks: dict[str, str]) -> None:
@@ -496,7 +498,7 @@ class Staff:
         if run.weigher is not None and run.weigher is self._launcher:
             return
         if not self._launches:
-            run.hear({"weighed": tree.share_of(pids), "key": run.key, "took_s": 0.0})
+            run.hear({"weighed": process_tree.share_of(pids), "key": run.key, "took_s": 0.0})
             return
         self._launcher = run.weigher = self._launcher or Launcher(self._room)
         run.weigher.weigh(run.key, pids)
@@ -539,7 +541,7 @@ class Staff:
         if run.helper is None or run.helper.pid not in kept:
             return False
         childless = run.answer is None or run.answer["alone"]
-        return childless and tree.only(self._children, kept)
+        return childless and process_tree.only(self._children, kept)
 
     def finish(self, run: Run) -> None:
         """Close the pipes of a job that is over; all helpers that are not kept are dead."""

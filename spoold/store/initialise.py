@@ -13,8 +13,8 @@ from spoold.protocol.doctor_report import Strategy
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.names import NOBODY, LeaseName
 from spoold.protocol.settings import Marker
-from spoold.store.leader_token import list_leases
-from spoold.store.obstacles import obstacles
+from spoold.store.leader_files import list_leases
+from spoold.store.path_conflicts import obstacles
 from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem

@@ -19,23 +19,22 @@ from spoold.protocol.errors import BadFile, ShutOut, Unavailable
 from spoold.protocol.lifecycle import Mover, insist
 from spoold.protocol.plain_settings import CLAIMS, Basics, Identity, basics, identity, says_nothing
 from spoold.rules.share import free_space
-from spoold.store import absence, mover
-from spoold.store.clocks import CommonClock
-from spoold.store.locked import LockedFileSystem
+from spoold.store import existence, mover
+from spoold.store.existence import regular
+from spoold.store.locked_renames import LockedFileSystem
 from spoold.store.mover import Moved
-from spoold.store.obstacles import remove_link
-from spoold.store.regular import regular
+from spoold.store.path_conflicts import remove_link
+from spoold.store.pool_clock import CommonClock
 from spoold.system.clock import Clock
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem, Usage
-from spoold.system.locks import FileLock, Lock
-from spoold.system.posix import WHOLE, PosixFileSystem
+from spoold.system.posix import WHOLE, FileLock, Lock, PosixFileSystem
 
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import MountFacts
     from spoold.protocol.settings import Settings
-    from spoold.store.faults import Faults
-    from spoold.store.revisions import Revisions
+    from spoold.store.contained_faults import Faults
+    from spoold.store.settings_revisions import Revisions
 
 
 TWIN_FIX = (
@@ -77,14 +76,14 @@ class Store:
     @cached_property
     def faults(self) -> Faults:
         """The inputs that this node could not handle."""
-        from spoold.store.faults import Faults  # a short command has none
+        from spoold.store.contained_faults import Faults  # a short command has none
 
         return Faults(self.clock)
 
     @cached_property
     def revisions(self) -> Revisions:
         """The settings that this writer goes by, as it looked them up."""
-        from spoold.store.revisions import Revisions  # most commands ask for no settings but the basics
+        from spoold.store.settings_revisions import Revisions  # most commands ask for no settings but the basics
 
         return Revisions(self.fs, self._read_settings, self.faults)
 
@@ -174,7 +173,7 @@ class Store:
         The directory above must confirm that: an unmounted share has neither. Errors: OSError.
         """
         mine = layout.join(above, self.writer)
-        if not absence.listed(self.fs, mine):
+        if not existence.listed(self.fs, mine):
             raise ShutOut(f"{mine} is gone: this node was taken for dead")
         if self.fs.stat(mine).kind != "dir":
             raise ShutOut(f"{mine} is no directory any more: a link or a file stands in its place")
@@ -305,12 +304,12 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
 
     for _ in range(3):
         closed: set[str] = set()
-        for name in absence.names_in(fs, path, closed):
+        for name in existence.names_in(fs, path, closed):
             (take or unlink)(layout.join(path, name))
         try:
             fs.rmdir(path)
         except FileNotFoundError:
-            if not absence.stands(fs, path):
+            if not existence.stands(fs, path):
                 return True
         except NotADirectoryError:
             if remove_link(fs, path):

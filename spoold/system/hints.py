@@ -16,9 +16,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from spoold.system.bell import Bell
-from spoold.system.ground import Ground
-from spoold.system.notice import Notice
+from spoold.system.mounts import Ground
+from spoold.system.wakeup import Bell, Notice
 
 if TYPE_CHECKING:
     from watchdog.observers.api import ObservedWatch

@@ -25,16 +25,15 @@ from spoold.rules.attempts.attempt_outcome import Outcome, handed_back
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
-from spoold.store.own_time import OwnTime, Slice
-from spoold.store.polling import Polling
+from spoold.store.own_heartbeat import Presence
 from spoold.store.predecessors import Predecessors
-from spoold.store.presence import Presence
+from spoold.store.step_timing import OwnTime, Polling, Slice
 from spoold.store.store import Store, make_directory
-from spoold.system.breathing import Breather, breathing
+from spoold.system.beating_filesystem import Breather, breathing
+from spoold.system.hardware import Inhibitor
 from spoold.system.host import Host
-from spoold.system.loans import NO_LOANS, Loans
-from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
+from spoold.system.slot_loans import NO_LOANS, Loans
 from spoold.worker.attempts.agent_messages import Telling
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.attempt_output import Losses

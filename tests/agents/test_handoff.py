@@ -14,7 +14,7 @@ from spoold.agents.ending import End, Outcome
 from spoold.agents.heard import Heard
 from spoold.agents.places import Saved
 from spoold.agents.profiles import REDACT, expand
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.context_entry import is_name
 from tests.agents.attempts import Desk

@@ -12,7 +12,7 @@ from spoold.agents.adapters import finding
 from spoold.agents.profiles import expand
 from spoold.agents.reaching import Seen, hint, host_of, may_pass, unreached
 from spoold.agents.sandbox.hosts import entry
-from spoold.client.agents import untested
+from spoold.client.spool.capabilities import untested
 from tests.agents.attempts import Desk
 
 LOCAL = {"OPENAI_BASE_URL": "http://localhost:8377/v1"}

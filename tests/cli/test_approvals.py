@@ -278,19 +278,19 @@ def test_only_a_task_asks_and_it_reads_the_answer(root: Path, run: Run, monkeypa
 def test_ask_prints_the_answer(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch, verb: str, said: dict[str, Any], code: int, out: str
 ) -> None:
-    from spoold.client import deciding
+    from spoold.client import decisions
 
     task(root, "runs", "claimed/w-aaaaa")
     monkeypatch.setenv("SPOOL_TASK_ID", "runs")
     monkeypatch.setenv("SPOOL_ATTEMPT", "1")
-    asked = deciding.Deciding.ask
+    asked = decisions.Deciding.ask
 
-    def answered(self: deciding.Deciding, *words: Any, **more: Any) -> str:
+    def answered(self: decisions.Deciding, *words: Any, **more: Any) -> str:
         name = asked(self, *words, **more)
         put(root, f"control/{verb}.runs.1.json", {"about": name, **said})
         return name
 
-    monkeypatch.setattr(deciding.Deciding, "ask", answered)
+    monkeypatch.setattr(decisions.Deciding, "ask", answered)
     done = run("ask", "Where?", "--choices", "here,there", "--wait")
     assert (done.code, done.out) == (code, out)
     if code:
@@ -300,11 +300,11 @@ def test_ask_prints_the_answer(
 
 
 def test_a_question_that_is_gone_has_no_answer(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spoold.client import deciding
+    from spoold.client import decisions
 
     monkeypatch.setenv("SPOOL_TASK_ID", "runs")
     monkeypatch.setenv("SPOOL_ATTEMPT", "1")
-    monkeypatch.setattr(deciding.Deciding, "ask", lambda self, *words, **more: "gone")
+    monkeypatch.setattr(decisions.Deciding, "ask", lambda self, *words, **more: "gone")
     done = run("ask", "Where?", "--wait")
     assert done.code == 4
     assert "the question gone of runs is gone, and nobody has answered it." in done.err

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from spoold.faces.cli.app import VERBS, verb_of
-from spoold.store.locate import PREFIX_MIN
+from spoold.store.task_location import PREFIX_MIN
 from tests.cli.commands import spool
 
 

@@ -13,7 +13,7 @@ from spoold.faces.cli.init import strategy
 from spoold.protocol import layout
 from spoold.protocol.doctor_report import Remark, Report, Strategy
 from spoold.protocol.errors import Unavailable
-from spoold.store.reports import read_reports
+from spoold.store.doctor_reports import read_reports
 from spoold.system.posix import PosixFileSystem
 from tests.cli.command import make, spool
 

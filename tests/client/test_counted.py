@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.client.counted import as_models
+from spoold.client.spool.offline_status import as_models
 from spoold.protocol import plain_status
 from spoold.protocol.heartbeat import Heartbeat
 

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from spoold.client.info import describe
-from spoold.client.inquiry import explain
-from spoold.client.status import status
+from spoold.client.read.explanation import explain
+from spoold.client.read.task_info import describe
+from spoold.client.spool.spool_status import status
 from spoold.master.master import KNOWN_MOST, READ_MOST
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spoold.client.location import NoSpoolNamed, spool_directory, user_file
+from spoold.client.spool.location import NoSpoolNamed, spool_directory, user_file
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.toml_file import load_settings, toml_table

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spoold.client import scenes, selecting
-from spoold.client.batches import Batch
-from spoold.client.info import describe
-from spoold.client.scenes import TAIL_BYTES, scene_of
+from spoold.client.read import graph_data, selecting
+from spoold.client.read.graph_data import TAIL_BYTES, scene_of
+from spoold.client.read.task_groups import Batch
+from spoold.client.read.task_info import describe
 from spoold.pictures import figures
 from spoold.pictures.scene import RUNNING, UNKNOWN, Bond, Need, Scene, Task
 from spoold.protocol import codec, layout
@@ -266,7 +266,7 @@ def test_a_task_that_moves_while_it_is_read_is_found_where_it_is(monkeypatch: py
             yield located, content
 
     tree.put(layout.claimed(WORKER, "x"))
-    monkeypatch.setattr(scenes, "candidates", moving)
+    monkeypatch.setattr(graph_data, "candidates", moving)
     assert [(task.id, task.state) for task in seen(tree).tasks] == [("a", "claimed")]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from spoold.client.traces import Traces
+from spoold.client.read.graph_data import Traces
 from spoold.pictures.traces import conventions as said
 from spoold.pictures.traces.span import Span
 from spoold.protocol import layout

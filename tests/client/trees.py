@@ -11,7 +11,7 @@ from spoold.protocol.names import EndedName, TaskName, encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 LANE = "type=t"
 WORKER = "w1-aaaaa"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from spoold.doctor import alone
-from spoold.doctor.share import Share
+from spoold.doctor.trial_share import Share
 from spoold.protocol.doctor_report import Report
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.names import parse_task
-from spoold.store.reports import read_reports
+from spoold.store.doctor_reports import read_reports
 from spoold.system.posix import PosixFileSystem
 from tests.cli.command import make
 from tests.doctor import shares

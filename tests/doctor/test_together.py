@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 
 from spoold.doctor import together
-from spoold.doctor.share import LockKind, Share
+from spoold.doctor.trial_share import LockKind, Share
 from spoold.protocol.doctor_report import Report
 from spoold.system.host import FakeHost, FakeMachine, HostIdentity
 from spoold.system.mounts import Mount
@@ -25,7 +25,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second of each trial shows what is to be shown."""
     monkeypatch.setattr("spoold.doctor.together.HANDING_S", 0.5)
     monkeypatch.setattr("spoold.doctor.together.LOCKING_S", 2.0)
-    monkeypatch.setattr(together, "ROUNDS", 2)
+    monkeypatch.setattr(together, "LOOKS", 2)
     monkeypatch.setattr(together, "STAT_S", 0.3)
     monkeypatch.setattr(together, "BEATS", 5)
 

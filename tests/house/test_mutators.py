@@ -23,7 +23,7 @@ PARTS = {
     "Usage": "usage",
     "View": "view",
 }
-# Every listing adds the directories that it may not list: `store.absence` is given the set for that.
+# Every listing adds the directories that it may not list: `store.existence` is given the set for that.
 COLLECTORS = {"blocked"}
 # What changes a list, a set, a dict or a counter in place.
 CHANGES_IN_PLACE = {"append", "extend", "insert", "pop", "remove", "clear", "add", "discard", "update", "setdefault"}

@@ -27,7 +27,7 @@ from spoold.agents.merge.candidate import workspace_of
 from spoold.agents.sandbox import podman
 from spoold.agents.telemetry.around import Kept
 from spoold.agents.telling import Inbox
-from spoold.client.view.counting import runs_of
+from spoold.client.view.queries import runs_of
 from spoold.protocol import agent_messages, codec, plain_settings, plain_status, plain_task
 from spoold.protocol.amount import MOST, is_amount
 from spoold.protocol.errors import BadFile, SpoolError
@@ -66,7 +66,7 @@ FILE = "somebody's file"
 PARSERS = {
     "spoold/protocol/codec.py": "the reader of JSON",
     "spoold/protocol/toml_file.py": "the reader of TOML",
-    "spoold/runner/child.py": "a supervisor has no package but the standard library; its own child wrote the line",
+    "spoold/runner/child_process.py": "a supervisor has only the standard library; its own child wrote the line",
     "spoold/runner/wire.py": "a supervisor has no package but the standard library; a test reads what is no answer",
     "spoold/runner/pyhost.py": "a host imports nothing of ours; it reads the text that it has just made",
     "spoold/runner/pyseek.py": "a probe imports nothing of ours; it reads what the worker gave it",
@@ -74,7 +74,7 @@ PARSERS = {
     "spoold/system/cleaner.py": "it has no package but the standard library; its own worker wrote the line",
     "spoold/agents/workspace/saving.py": "it runs without packages; its own parent wrote what it reads",
     "spoold/agents/workspace/proving.py": "it runs without packages; its own parent wrote what it reads",
-    "spoold/doctor/child.py": "it reads what its own parent gave it",
+    "spoold/doctor/trial_process.py": "it reads what its own parent gave it",
 }
 _PARSES = re.compile(r"\b(?:orjson|json)\.loads?\(|\btomllib\.loads?\(|raw_decode\(|validate_json\(|parse_raw\(")
 _CALLS = {
@@ -432,17 +432,17 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/agents/telemetry/around.py": (_spans, SPANS),
     "spoold/agents/workspace/committing.py": (_value, {"commit": "0" * 40, "left_out": ["a"]}),
     "spoold/agents/sandbox/podman.py": (_calls, {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]}),
-    "spoold/client/configuring.py": (_value, {"timeout": 5}),
-    "spoold/client/families.py": (_value, {"parent": "a"}),
-    "spoold/client/info.py": (_value, {"id": "a"}),
-    "spoold/client/inside.py": (_value, {"id": "a", "uses": {"api": 1}}),
-    "spoold/client/reading.py": (_value, [5, "a", 1]),
-    "spoold/client/selecting.py": (_value, {"id": "a", "batch": "b"}),
-    "spoold/client/submission.py": (_task, {"id": "a", "command": ["x"]}),
-    "spoold/client/view/query.py": (_value, [5.0, "a"]),
+    "spoold/client/spool/configuration.py": (_value, {"timeout": 5}),
+    "spoold/client/read/task_groups.py": (_value, {"parent": "a"}),
+    "spoold/client/read/task_info.py": (_value, {"id": "a"}),
+    "spoold/client/in_task.py": (_value, {"id": "a", "uses": {"api": 1}}),
+    "spoold/client/spool_client.py": (_value, [5, "a", 1]),
+    "spoold/client/read/selecting.py": (_value, {"id": "a", "batch": "b"}),
+    "spoold/client/spool/submission.py": (_task, {"id": "a", "command": ["x"]}),
+    "spoold/client/view/queries.py": (_value, [5.0, "a"]),
     "spoold/doctor/examine.py": (_value, {"begin": "a"}),
     "spoold/doctor/meeting.py": (_value, ["a", "b"]),
-    "spoold/doctor/place.py": (_value, {"host": {}, "pid": 1, "start": 1.0}),
+    "spoold/doctor/trial_share.py": (_value, {"host": {}, "pid": 1, "start": 1.0}),
     "spoold/faces/cli/asks.py": (_value, "yes"),
     "spoold/faces/cli/checkpoint.py": (_value, {"step": 3}),
     "spoold/faces/cli/values.py": (_task, {"id": "a", "command": ["x"]}),
@@ -450,7 +450,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "spoold/faces/mcp/server.py": (_value, {"id": "a"}),
     "spoold/faces/top/acts.py": (_value, "yes"),
     "spoold/faces/web/acting.py": (_value, "yes"),
-    "spoold/client/questions.py": (_value, {"id": "a"}),
+    "spoold/client/read/questions.py": (_value, {"id": "a"}),
     "spoold/faces/web/seen.py": (_value, {"id": "a"}),
     "spoold/master/intake/admission_directories.py": (_value, {"id": "a"}),
     "spoold/master/intake/drops.py": (_value, {"id": "a"}),
@@ -463,13 +463,13 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
         {"id": "a", "command": ["x"], "budget": {"cost_usd": 1}, "timeout": 5},
     ),
     "spoold/runner/job.py": (_call, WRITTEN),
-    "spoold/runner/seeking.py": (_value, ["a"]),
-    "spoold/store/drop_search.py": (_value, {"id": "a"}),
+    "spoold/runner/start_checks.py": (_value, ["a"]),
+    "spoold/store/task_location.py": (_value, {"id": "a"}),
     "spoold/store/journal.py": (
         _events,
         {"at": "x", "writer": "m", "seq": 1, "event": "FILES_CHANGED", "detail": {}},
     ),
-    "spoold/store/outcomes.py": (_value, {"batch": "a"}),
+    "spoold/store/dependency_results.py": (_value, {"batch": "a"}),
     "spoold/store/store.py": (_value, {"format": 1, "spool_id": "s", "claim": "rename"}),
     "spoold/system/leftovers.py": (_value, {"n": 3, "left": [["a", "b", 1, 2]]}),
     "spoold/system/scratch.py": (_value, {"host": {}, "process": {}, "worker": "w", "spool": "s"}),

@@ -23,8 +23,8 @@ import pytest
 import rich
 from typer.testing import CliRunner
 
-from spoold.client.inquiry import explain
-from spoold.client.listing import describe
+from spoold.client.read.explanation import explain
+from spoold.client.read.long_listing import describe
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.cli.app import build
 from spoold.protocol import lifecycle
@@ -34,8 +34,8 @@ from spoold.rules.gates import registry
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known, TypeFacts
 from spoold.rules.gates.gate import PASS, TaskGate, Tasks, TypeGate, Verdict, Wait, Wake
 from spoold.runner.job import Command, Ending, Job
-from spoold.store.locate import locate
 from spoold.store.store import open_store
+from spoold.store.task_location import locate
 from spoold.system.host import FakeHost
 from tests.cli.command import leader, make
 from tests.cli.commands import start

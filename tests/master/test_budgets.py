@@ -9,7 +9,7 @@ import pytest
 
 from spoold.master.limits import result_stream
 from spoold.rules.gates import budget_gate as gate
-from spoold.store.changing import publish_change
+from spoold.store.settings_change import publish_change
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from tests.support.cluster import Cluster, Node

@@ -6,7 +6,7 @@ import json
 
 from spoold.master.listing import batch_members
 from spoold.protocol.names import encode_order
-from spoold.store import outcomes
+from spoold.store import dependency_results
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem
 
@@ -117,7 +117,7 @@ def test_an_archived_batch_is_found_and_its_outcomes_are_told() -> None:
     assert made.state("report") == "claimed"
     scratch = made.nodes["w0"].scratch
     assert scratch is not None
-    told = scratch.read("report.1", f"deps/{outcomes.NAME}")
+    told = scratch.read("report.1", f"deps/{dependency_results.OUTCOMES_NAME}")
     assert told is not None
     said = sorted((one["id"], one["state"]) for one in map(json.loads, told.splitlines()))
     assert said == [("a", "failed"), ("c", "skipped")]

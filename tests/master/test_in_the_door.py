@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from spoold.client.fsck import check
-from spoold.client.inquiry import explain
-from spoold.client.status import status
+from spoold.client.read.explanation import explain
+from spoold.client.spool.fsck_and_repair import check
+from spoold.client.spool.spool_status import status
 from spoold.master.listing import refresh
 from spoold.master.state.leader_state import Desk
 from spoold.store.store import Store, open_store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.protocol.snapshot import Snapshot
 from spoold.rules.answers.task_facts import Explanation
 from spoold.rules.gates.lock_holders import locks_seen

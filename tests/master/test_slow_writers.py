@@ -15,7 +15,7 @@ import pytest
 
 from spoold.master.intake import batch_admission, drops
 from spoold.master.listing import refresh
-from spoold.store.door_files import list_standing
+from spoold.store.leader_files import list_standing
 from tests.support.cluster import Cluster
 
 

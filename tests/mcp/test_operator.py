@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from spoold.client import questions
+from spoold.client.read import questions
 from spoold.faces.mcp import people
 from spoold.pictures import work
 from spoold.protocol.errors import SpoolError

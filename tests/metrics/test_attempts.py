@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.measuring import Figures
+from spoold.client.spool.metrics_source import Figures
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.metrics import attempts as module
 from spoold.faces.metrics import families as f

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spoold.client.measuring import Figures, Room, measure
+from spoold.client.spool.metrics_source import Figures, Room, measure
 from spoold.faces.metrics import families as f
 from spoold.faces.metrics.exposition import text_of
 from spoold.faces.metrics.families import OTHER, Histogram, bounded

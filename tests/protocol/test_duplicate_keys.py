@@ -26,7 +26,7 @@ from spoold.protocol.toml_file import toml_table
 from spoold.store import control
 from spoold.store.store import read_marker
 from spoold.system.clock import SystemClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 HOLD = Request(Verb.HOLD, "build", "1")
 PAUSE = Request(Verb.PAUSE, "+all", "2")

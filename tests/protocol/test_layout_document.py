@@ -32,7 +32,7 @@ from spoold.rules.attempts import attempt_outcome, retry_rule
 from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.entry import admission
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
-from spoold.store import revisions
+from spoold.store import settings_revisions
 from tests.house.sources import modules
 
 CONFIGURATION = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
@@ -362,8 +362,8 @@ def test_what_can_be_changed_while_nodes_run_is_told() -> None:
     told = re.search(r"\n(`timeout` and the sections .+?) can also change while nodes run", CONFIGURATION)
     assert told is not None
     assert quoted([told[1]]) == set(CHANGEABLE)
-    assert f"At most {revisions.FILES_MAX:,} files count" in _flat("Change")
-    assert f"at most {revisions.BYTES_MAX >> 10} KiB" in _flat("Change")
+    assert f"At most {settings_revisions.FILES_MAX:,} files count" in _flat("Change")
+    assert f"at most {settings_revisions.BYTES_MAX >> 10} KiB" in _flat("Change")
 
 
 def test_the_settings_and_their_defaults_are_all_told() -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from spoold.client import submission
+from spoold.client.spool import submission
 from spoold.protocol import agent_fields, codec, plain_settings, plain_settings_table, plain_status, plain_task
 from spoold.protocol.doctor_report import Strategy
 from spoold.protocol.errors import BadFile

@@ -14,7 +14,7 @@ import pytest
 
 from spoold.rules.workers.prefetch import DEPTH, PATIENCE_S
 from spoold.runner.job import Call, Job, NoSlot
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, endings, eventually
 
 

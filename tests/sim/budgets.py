@@ -17,7 +17,7 @@ import json
 import math
 from typing import Any
 
-from spoold.client.budgets import raise_budget
+from spoold.client.spool.limits_and_budgets import raise_budget
 from spoold.protocol.feed_checkpoint import parse_checkpoint
 from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended
 from spoold.rules.gates.budget_usage import micros

@@ -14,7 +14,7 @@ from spoold.protocol.request import Request, Verb
 from spoold.rules.gates import approval_gate, registry, standing_requests, stop_gates
 from spoold.rules.gates.standing_requests import Requested
 from spoold.rules.scheduling import waiting_task
-from spoold.store import answers
+from spoold.store import approval_answers
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts import starting
 from tests.sim.mutation import Mutations, Swap
@@ -28,7 +28,9 @@ def _without(gate: Any) -> Swap:
 
 def _decided_as(decision: Any) -> list[Swap]:
     """What decides, for the leader and for the worker."""
-    return [(module, "decision", decision) for module in (approval_gate, task_requests, waiting_task, answers)]
+    return [
+        (module, "decision", decision) for module in (approval_gate, task_requests, waiting_task, approval_answers)
+    ]
 
 
 @approvals.add(

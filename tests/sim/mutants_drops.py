@@ -8,7 +8,7 @@ from spoold.master.intake.requeue_changed import Rejudging
 from spoold.master.state.leader_state import Desk
 from spoold.protocol.admission_names import BatchName
 from spoold.protocol.names import WHOLE
-from spoold.store import absence
+from spoold.store import existence
 from tests.sim.mutation import Mutations, Swap
 
 slow = Mutations(world="slow")
@@ -21,7 +21,7 @@ def drop_not_made_durable() -> list[Swap]:
 
 
 def _removed_at_once(desk: Desk, name: BatchName) -> bool:
-    absence.remove(desk.store.fs, desk.door.at(name.encode()))
+    existence.remove(desk.store.fs, desk.door.at(name.encode()))
     return True
 
 

@@ -29,8 +29,8 @@ from spoold.rules.entry.admission import Admit
 from spoold.rules.gates import dependency_gates, registry
 from spoold.rules.gates.facts import TypeFacts
 from spoold.rules.gates.resources import Stock
-from spoold.store import beats, control
-from spoold.store.lane_moves import list_lanes
+from spoold.store import control, heartbeats
+from spoold.store.lanes_and_archive import list_lanes
 from spoold.system.filesystem import FileSystem
 from tests.sim.mutation import Mutations, Swap
 
@@ -46,7 +46,7 @@ def reaping_by_wall_clock() -> list[Swap]:
         return age_s >= desk.store.settings.heartbeat.dead_after_s
 
     def watch(desk: Desk, *_: Collection[str]) -> list[str]:
-        read = {node: beats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
+        read = {node: heartbeats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
         return sorted({n for n, beat in read.items() if stamp_is_old(desk, beat)} - {desk.store.writer})
 
     return [(reaping, "watch", watch)]
@@ -199,7 +199,7 @@ def listed_against_the_flow() -> list[Swap]:
         self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
         self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
         self.pending = sorted(fs.list(layout.PENDING))
-        self.requests, self.beats = control.list_requests(fs), beats.list_beats(fs)
+        self.requests, self.beats = control.list_requests(fs), heartbeats.list_beats(fs)
         found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
         self._found = Found()
         return found.changes

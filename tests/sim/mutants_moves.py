@@ -18,9 +18,9 @@ from spoold.protocol.result import Status
 from spoold.protocol.snapshot import Snapshot
 from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.rules.workers import matching
-from spoold.store import absence, beats, mover, snapshots
+from spoold.store import existence, heartbeats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
-from spoold.store.own_time import Slice
+from spoold.store.step_timing import Slice
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts.attempt import Attempt
@@ -174,12 +174,12 @@ def returned_without_mover() -> list[Swap]:
 
 @moves.add("written once", "Every beat replaces the file of the one before.")
 def heartbeat_replaced() -> list[Swap]:
-    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> beats.Published:
+    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> heartbeats.Published:
         name = BeatName(beat.node, 0)
         store.publish(layout.join(layout.HEARTBEATS, name.encode()), codec.dump(beat), durable=False)
-        return beats.Published(name)
+        return heartbeats.Published(name)
 
-    return [(beats, "publish", publish)]
+    return [(heartbeats, "publish", publish)]
 
 
 @moves.add("written once", "Every snapshot replaces the one before.")
@@ -237,11 +237,11 @@ def unmounted_is_shut_out() -> list[Swap]:
 def not_found_is_gone() -> list[Swap]:
     def believe(fs: FileSystem, path: str) -> bool:
         try:
-            return absence.listed(fs, path)
+            return existence.listed(fs, path)
         except FileNotFoundError:
             return False
 
-    return [(module, "stands", believe) for module in (absence, mover, reaping)]
+    return [(module, "stands", believe) for module in (existence, mover, reaping)]
 
 
 @moves.add("the door is shut", "A worker that was taken for dead makes its directories anew and goes on.")

@@ -9,8 +9,8 @@ from spoold.master.intake.drops import Drops
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.tree_view import Place
 from spoold.protocol.names import TaskName
-from spoold.store.faults import Handling
-from spoold.store.own_time import Slice
+from spoold.store.contained_faults import Handling
+from spoold.store.step_timing import Slice
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.starting import Starting
 from tests.sim.mutation import Mutations, Swap

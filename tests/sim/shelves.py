@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from spoold.client.context import Shared
+from spoold.client.context_and_steps import Shared
 from spoold.master.master import Master
 from spoold.protocol import codec, context_entry, step
 from spoold.protocol.context_entry import Entry, EntryName, parse_entry

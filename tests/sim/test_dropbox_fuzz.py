@@ -19,7 +19,7 @@ from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import FakeHost
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.posix import PosixFileSystem
 from tests.sim.dropping import GOOD, Drop, boxes
 from tests.support.faults import FaultyFileSystem

@@ -14,7 +14,7 @@ from spoold.rules.cluster.pool_clock import EQUAL_S
 from spoold.rules.tree.audit import Severity, audit
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from tests.sim import deciders, lockers, reusers, scribes
 from tests.sim.chance import settled
 from tests.sim.conduct import Broken

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 from spoold.rules.tree.audit import Severity, audit
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from spoold.system.filesystem import Stat, Usage
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws

@@ -12,9 +12,8 @@ from spoold.protocol import codec, layout
 from spoold.protocol.names import parse_task
 from spoold.protocol.result import Code, Result
 from spoold.rules.tree.audit import Severity, audit
-from spoold.store.repair import Mended, repair
 from spoold.store.store import make_directory
-from spoold.store.survey import survey
+from spoold.store.tree_repair import Mended, repair, survey
 from tests.client.cluster import Cluster
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from spoold.rules.tree.audit import Severity, audit
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from tests.support.cluster import Cluster, Node
 from tests.support.tokens import tokens
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
-from spoold.client.info import TaskInfo
-from spoold.client.questions import Question, Shown
+from spoold.client.read.questions import Question, Shown
+from spoold.client.read.task_info import TaskInfo
 from spoold.client.view import AGES, AgeRow, BatchRow, Card, Found, LogPart, Noted, Query, Reason, Run
 from spoold.pictures.scene import Need, Scene, Task
 from spoold.protocol.errors import BadFile, NotFound, Unavailable

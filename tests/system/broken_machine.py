@@ -22,7 +22,7 @@ from pathlib import Path
 from spoold.daemon.master_actor import MasterActor
 from spoold.daemon.progress_watch import Pulse
 from spoold.daemon.worker_actor import WorkerActor, abilities
-from spoold.runner.sweep import sweep
+from spoold.runner.job_runner import sweep
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.host import SystemHost

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system.beneath import Beneath
+from spoold.system.openat import Beneath
 from spoold.system.posix import EVERY_S, Denials
 
 

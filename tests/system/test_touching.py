@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system.ground import Touching
-from spoold.system.mounts import Mount
+from spoold.system.mounts import Mount, Touching
 from spoold.system.posix import PosixFileSystem, only_looking
 from tests.support.mounted import lie_on
 

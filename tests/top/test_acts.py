@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.questions import Question, Shown
+from spoold.client.read.questions import Question, Shown
 from spoold.faces.top.keys import ACTIONS, KEYS
 from spoold.pictures import work
 from spoold.protocol.errors import SpoolError

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual import events
 
-from spoold.client.questions import Question
+from spoold.client.read.questions import Question
 from spoold.faces.top.keys import DIGITS
 from spoold.faces.top.views import VIEWS
 from tests.support.view import AT, PretendedView, cards

@@ -276,12 +276,12 @@ def test_a_list_of_an_age_says_so_and_is_exact(browser: Browser) -> None:
 def test_a_batch_is_read_by_its_own_tasks_alone(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from spoold.client import scenes
+    from spoold.client.read import graph_data
 
     for _ in range(20):  # the view learns of batches by and by
         browser.view.look()
     whole = browser.client.scene("b2")
-    monkeypatch.setattr(scenes, "candidates", None)  # nobody goes through all tasks
+    monkeypatch.setattr(graph_data, "candidates", None)  # nobody goes through all tasks
     mine = browser.view.scene("b2")
     assert sorted(mine.tasks, key=str) == sorted(whole.tasks, key=str)
     assert replace(mine, at=0, tasks=()) == replace(whole, at=0, tasks=())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.store import snapshots
 from spoold.store.store import open_store
 from spoold.worker.intake.readiness import HandlersKnown

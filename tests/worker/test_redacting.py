@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.worker.attempts import attempt_output
 from spoold.worker.attempts.attempt import MARGIN, NOTHING, Redacting
 from spoold.worker.handlers.worker_config import Redact

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from spoold.client.connection import Connection
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext
+from spoold.client.spool.connection import Connection
 from spoold.protocol.errors import BadFile, NotFound
 
 LOG = "VERSIONS"

@@ -243,7 +243,7 @@ def _mergers(repo: str, environ: Mapping[str, str]) -> str:
     root = environ.get("SPOOL_ROOT")
     if not root:
         return ""
-    from spoold.client.agents import list_about
+    from spoold.client.spool.capabilities import list_about
     from spoold.client.spool_client import SpoolClient
     from spoold.system.host import SystemHost
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from spoold.agents.merge.wanted import merge_task
 from spoold.agents.prompting import literal
-from spoold.client.agents import Served
+from spoold.client.spool.capabilities import Served
 from spoold.protocol.agent_fields import MERGE
 
 NAME_MAX = 200

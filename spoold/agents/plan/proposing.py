@@ -16,9 +16,9 @@ from spoold.agents.places import state_home
 from spoold.agents.plan import answering
 from spoold.agents.plan.answering import Answer
 from spoold.agents.plan.drawing import Plan
-from spoold.client.agents import Served
+from spoold.client.spool.capabilities import Served
+from spoold.client.spool.submission import Drop
 from spoold.client.spool_client import SpoolClient
-from spoold.client.submission import Drop
 from spoold.protocol import codec
 from spoold.protocol.amount import amount, figure
 from spoold.protocol.errors import BadFile, SpoolError
@@ -28,7 +28,7 @@ from spoold.protocol.task import Task
 from spoold.protocol.validation_errors import faults_of
 from spoold.rules.answers.selection import suggestion
 from spoold.rules.entry import admission
-from spoold.store.locate import locate_many
+from spoold.store.task_location import locate_many
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from spoold.agents.workspace.sifting import may_be_read
 from spoold.protocol import codec, version
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.fields import Strict
-from spoold.system.beneath import Beneath
+from spoold.system.openat import Beneath
 
 _PROGRAM, _PROVER = "spoold.agents.workspace.saving", "spoold.agents.workspace.proving"
 # Of what the program says (bytes); how many commits of the remote it is told not to pack again.

@@ -74,7 +74,7 @@ def budget(
 
 
 def _raise(spool: SpoolClient, name: str, add: Mapping[str, float], reason: str, *, as_json: bool) -> None:
-    from spoold.client.budgets import raise_budget
+    from spoold.client.spool.limits_and_budgets import raise_budget
 
     limits = raise_budget(spool, name, add, reason)
     if as_json:
@@ -85,7 +85,7 @@ def _raise(spool: SpoolClient, name: str, add: Mapping[str, float], reason: str,
 
 
 def _show(spool: SpoolClient, name: str | None, *, as_json: bool) -> None:
-    from spoold.client.budgets import list_budgets
+    from spoold.client.spool.limits_and_budgets import list_budgets
 
     with spool.reaching():
         found = list_budgets(spool.store, name)

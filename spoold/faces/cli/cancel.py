@@ -47,7 +47,7 @@ def cancel(
     fits all of them and has not ended. An unknown id does not stop the cancellation of the others. The exit code is 4
     then, and also when no task fits the options.
     """
-    from spoold.client.asking import refuses_cancel
+    from spoold.client.read.preconditions import refuses_cancel
     from spoold.protocol.lifecycle import State
     from spoold.protocol.request import Verb
 

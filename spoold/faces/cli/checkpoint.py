@@ -38,7 +38,7 @@ def checkpoint(
     """Save how far this task has come; without a value, print what was saved last.
 
     The next attempt of the task finds it, also on another machine. Exit code 4 if nothing was saved yet."""
-    from spoold.client.steps import Steps
+    from spoold.client.context_and_steps import Steps
     from spoold.protocol.errors import NotFound
 
     given = None if value is None else _value(value)

@@ -21,7 +21,7 @@ from spoold.faces.cli.group import INTERRUPTED, exit_code, sentence
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.client.selecting import Located, Selection
+    from spoold.client.read.selecting import Located, Selection
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.errors import SpoolError
     from spoold.protocol.lifecycle import State
@@ -124,7 +124,7 @@ def selection_of(
     batches: Sequence[str] | None, types: Sequence[str] | None, states: Sequence[str] | None
 ) -> Selection:
     """What these options select. Errors: BadFile for an unknown state."""
-    from spoold.client.selecting import Selection
+    from spoold.client.read.selecting import Selection
 
     kinds = tuple(dict.fromkeys(word.lower() for word in _words(types)))
     return Selection(states_of(states), kinds, tuple(dict.fromkeys(batches or ())))
@@ -132,7 +132,7 @@ def selection_of(
 
 def states_of(texts: Iterable[str] | None) -> tuple[State, ...]:
     """The states that are named. Errors: BadFile."""
-    from spoold.client.selecting import suggestion
+    from spoold.client.read.selecting import suggestion
     from spoold.protocol.errors import BadFile
     from spoold.protocol.lifecycle import SHOWN
 
@@ -151,7 +151,7 @@ def choose(spool: SpoolClient, words: Words, *, states: tuple[State, ...], begun
     """
     from dataclasses import replace
 
-    from spoold.client.selecting import each_once, find_each, select_some
+    from spoold.client.read.selecting import each_once, find_each, select_some
     from spoold.protocol.errors import NotFound
     from spoold.protocol.lifecycle import State
 

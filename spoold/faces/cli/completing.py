@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from spoold.client.by_name import Store
+    from spoold.client.read.completion import Store
 
 # The rest of the second after the start of Python and of the shell's own script.
 PATIENCE_S = 0.5
@@ -25,7 +25,7 @@ MOST = 200
 READ_MOST = 1000
 # These take long to import, and are imported before the share's time begins.
 _MODELS = ("spoold.protocol.heartbeat", "spoold.protocol.settings")
-_SELECTING = ("spoold.client.selecting", *_MODELS)
+_SELECTING = ("spoold.client.read.selecting", *_MODELS)
 
 
 def ids(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -91,13 +91,13 @@ def _offer(
 
 
 def _opened(given: str | None) -> Store:
-    from spoold.client.by_name import look_in
+    from spoold.client.read.completion import look_in
 
     return look_in(given)
 
 
 def _ids(store: Store, names: tuple[str, ...]) -> Iterator[str]:
-    from spoold.client.by_name import select_by_name
+    from spoold.client.read.completion import select_by_name
     from spoold.protocol.lifecycle import SHOWN
 
     wanted = [state for state in SHOWN if not names or state in names]
@@ -105,18 +105,18 @@ def _ids(store: Store, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _types(store: Store) -> list[str]:
-    from spoold.client.selecting import list_types
+    from spoold.client.read.selecting import list_types
 
     return sorted(list_types(store))
 
 
 def _workers(store: Store) -> list[str]:
-    from spoold.client.by_name import list_workers
+    from spoold.client.read.completion import list_workers
 
     return sorted(list_workers(store))
 
 
 def _batches(store: Store) -> list[str]:
-    from spoold.client.selecting import list_batches
+    from spoold.client.read.selecting import list_batches
 
     return sorted(list_batches(store, READ_MOST))

@@ -19,8 +19,7 @@ from spoold.faces.cli.output import JsonOption, one_line, print_json, print_line
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.checking import Checked
-    from spoold.client.configuring import Holder, Setting
+    from spoold.client.spool.configuration import Checked, Holder, Setting
 
 FAULTS_FOUND, LATE = 1, 124
 ACTIONS = ("show", "set", "unset", "check")
@@ -113,7 +112,7 @@ def _show(ctx: typer.Context, key: str | None, as_json: bool) -> None:
 
 
 def _origin(setting: Setting) -> str:
-    from spoold.client.configuring import DEFAULT
+    from spoold.client.spool.configuration import DEFAULT
     from spoold.protocol.layout import SETTINGS
 
     if setting.source in (DEFAULT, SETTINGS):
@@ -140,7 +139,7 @@ def _toml(value: Any) -> str:
 
 
 def _change(ctx: typer.Context, action: str, words: list[str], reason: str, wait: bool, as_json: bool) -> None:
-    from spoold.client.configuring import as_table, parse_pairs, take_up_s
+    from spoold.client.spool.configuration import as_table, parse_pairs, take_up_s
     from spoold.protocol.errors import BadFile
 
     pairs = parse_pairs(words) if action == "set" else {}
@@ -213,8 +212,8 @@ def _named(error: Exception, pairs: Mapping[str, Any]) -> Exception:
 
 
 def _check(ctx: typer.Context, file: str | None, as_json: bool) -> None:
-    from spoold.client.checking import check
-    from spoold.client.location import NoSpoolNamed
+    from spoold.client.spool.configuration import check_settings
+    from spoold.client.spool.location import NoSpoolNamed
     from spoold.faces.cli import values
 
     data = None if file is None else values.read_file(file)
@@ -225,7 +224,7 @@ def _check(ctx: typer.Context, file: str | None, as_json: bool) -> None:
         if data is None:
             raise
         directory = None
-    checked = check(directory, data, file or "")
+    checked = check_settings(directory, data, file or "")
     if as_json:
         print_json(_plain(checked))
     else:

@@ -16,7 +16,7 @@ from spoold.faces.cli.output import JsonOption, print_json, print_line, print_pr
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.context import Shared, SharedContext
+    from spoold.client.context_and_steps import Shared, SharedContext
 
 ACTIONS = {"put": "NAME FILE", "get": "NAME", "ls": "", "log": ""}
 CONFLICT = 1
@@ -65,7 +65,7 @@ def context(
     An entry never changes: a put adds a new version, and the latest counts. A conflict is told, and with a condition
     that does not hold nothing is put: exit code 1. `get` prints the content, `ls` the entries that count, `log` all
     of them."""
-    from spoold.client.context import Conflict, SharedContext
+    from spoold.client.context_and_steps import Conflict, SharedContext
     from spoold.protocol.errors import BadFile
 
     given = words or []

@@ -82,8 +82,8 @@ def doctor(
     if agents or config is not None:
         raise typer.Exit(0 if try_agents(ctx, config, as_json=as_json) else NOT_SAFE)
     from spoold.daemon.node_ids import node_id
-    from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
+    from spoold.doctor.trial_process import Order
     from spoold.faces.cli.values import duration
 
     path = os.path.abspath(os.path.expanduser(directory)) if directory else session(ctx).directory()
@@ -192,7 +192,7 @@ def _merges(ctx: typer.Context, config: WorkerConfig, name: str, profile: Profil
 def _elsewhere(ctx: typer.Context, config: WorkerConfig) -> dict[str, tuple[str, ...]] | None:
     """Return what live workers merge, by worker; None where there is no spool to ask."""
     from spoold.agents.merge.config import TABLE, repos_of
-    from spoold.client.agents import list_about
+    from spoold.client.spool.capabilities import list_about
     from spoold.protocol.errors import SpoolError
     from spoold.system.host import SystemHost
 

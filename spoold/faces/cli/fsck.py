@@ -16,8 +16,8 @@ from spoold.faces.cli.output import JsonOption, print_json, print_prose, remark,
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.fsck import FsckReport
-    from spoold.store.repair import Mended
+    from spoold.client.spool.fsck_and_repair import FsckReport
+    from spoold.store.tree_repair import Mended
 
 ERRORS_FOUND = 1
 
@@ -44,7 +44,7 @@ def fsck(
     Needs no master, and works on a spool in use. Exit code 0 when no law is broken (warnings are allowed), 1 when one
     is.
     """
-    from spoold.client.fsck import check, mend
+    from spoold.client.spool.fsck_and_repair import check, mend
     from spoold.system.clock import SystemClock
     from spoold.system.host import SystemHost
 

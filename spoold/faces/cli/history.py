@@ -17,7 +17,7 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import precise
 
 if TYPE_CHECKING:
-    from spoold.client.story import Chapter
+    from spoold.client.read.histories import Chapter
 
 EPILOG = """Example: spool history review-3f9a
 

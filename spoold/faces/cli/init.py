@@ -67,16 +67,16 @@ def init(
     import uuid
 
     from spoold.daemon.node_ids import node_id
-    from spoold.doctor.child import Order
     from spoold.doctor.examine import examine
-    from spoold.doctor.records import keep_first
+    from spoold.doctor.report_files import keep_first
+    from spoold.doctor.trial_process import Order
     from spoold.protocol import layout
     from spoold.protocol.errors import BadFile, Unavailable
     from spoold.rules.share.permissions import init_remark
     from spoold.store.initialise import initialise
     from spoold.system.clock import SystemClock
+    from spoold.system.permissions import umask, user_name
     from spoold.system.posix import PosixFileSystem
-    from spoold.system.sharing import umask, user_name
 
     if not directory:
         raise BadFile("DIR", "", "is empty.", "name the directory; a variable in it may not be set.")
@@ -122,7 +122,7 @@ def _gid(group: str) -> int:
 def _share(path: str, gid: int, group: str) -> None:
     """Give the directory to the group, before anything is made in it. Errors: Unavailable."""
     from spoold.protocol.errors import Unavailable
-    from spoold.system.sharing import give_to_group
+    from spoold.system.permissions import give_to_group
 
     try:
         give_to_group(path, gid)

@@ -17,7 +17,7 @@ from spoold.faces.cli.pause import For, Reason, Until
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.limits import Limit
+    from spoold.client.spool.limits_and_budgets import Limit
 
 ACTIONS = ("open", "close")
 
@@ -81,7 +81,7 @@ def limits(
 
 
 def _list(ctx: typer.Context, as_json: bool) -> None:
-    from spoold.client.limits import list_limits
+    from spoold.client.spool.limits_and_budgets import list_limits
 
     with session(ctx).spool() as spool, spool.reaching():
         found = list_limits(spool.store)
@@ -94,7 +94,7 @@ def _list(ctx: typer.Context, as_json: bool) -> None:
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
-    from spoold.client.limits import NOT_NAMED
+    from spoold.client.spool.limits_and_budgets import NOT_NAMED
 
     rate = limit.rate
     started = "" if rate is None or rate["used"] is None else f"{rate['used']} of "

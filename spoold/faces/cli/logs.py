@@ -18,7 +18,7 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.client.selecting import Located
+    from spoold.client.read.selecting import Located
     from spoold.client.spool_client import SpoolClient
 
 # A longer line is shown in parts: a task that writes no line breaks must not fill the memory.
@@ -68,7 +68,7 @@ def logs(
 
 def _print_one(spool: SpoolClient, ref: str, *, follow: bool, attempt: int | None) -> None:
     """Print the log of one task as it is; say on stderr where there is none since the task did not begin."""
-    from spoold.client.endings import why_silent
+    from spoold.client.read.attempt_logs import why_silent
 
     located, written, log = choosing.read_one(spool, ref, spool.locate), False, output.Log()
     try:
@@ -86,7 +86,7 @@ def _print_one(spool: SpoolClient, ref: str, *, follow: bool, attempt: int | Non
 
 def _print_merged(spool: SpoolClient, tasks: list[Located], *, follow: bool, attempt: int | None) -> None:
     """Print the logs of these tasks as one, in whole lines."""
-    from spoold.client.logs import Piece, read_logs
+    from spoold.client.read.attempt_logs import Piece, read_logs
 
     if follow:
         pieces = spool.follow_logs(tasks, attempt=attempt, sleep=streams.sleep)

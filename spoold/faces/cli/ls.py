@@ -18,8 +18,8 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import figure, length
 
 if TYPE_CHECKING:
-    from spoold.client.listing import Row
-    from spoold.client.selecting import Located, Selection
+    from spoold.client.read.long_listing import Row
+    from spoold.client.read.selecting import Located, Selection
     from spoold.client.spool_client import SpoolClient
 
 EPILOG = """Example: spool ls --state failed
@@ -73,8 +73,8 @@ def ls(
 
 
 def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterator[Located]:
-    from spoold.client.by_name import select_by_name
-    from spoold.client.selecting import Words, check_types, nothing_fits, select
+    from spoold.client.read.completion import select_by_name
+    from spoold.client.read.selecting import Words, check_types, nothing_fits, select
 
     if selection.types or selection.batches:
         met, found = Words(), False
@@ -89,7 +89,7 @@ def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterat
 
 
 def _print_long(spool: SpoolClient, rows: Iterable[Located], *, as_json: bool) -> None:
-    from spoold.client.listing import describe
+    from spoold.client.read.long_listing import describe
 
     found = describe(spool.store, rows)
     if as_json:

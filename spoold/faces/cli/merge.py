@@ -74,7 +74,7 @@ def repository_of(spool: SpoolClient, ids: list[str]) -> str:
     """Return the one repository in which the tasks worked. Errors: SpoolError."""
     from spoold.agents.merge.candidate import workspace_of
     from spoold.agents.workspace.addresses import same
-    from spoold.client.failures import NotFinished
+    from spoold.client.spool.waiting import NotFinished
     from spoold.protocol.errors import SpoolError, WrongValue
 
     found: dict[str, str] = {}

@@ -84,7 +84,7 @@ def resume(ctx: typer.Context, kind: Kind = None, reason: Reason = "") -> None:
 
 def _longer(spool: SpoolClient, kind: str | None, end: datetime) -> None:
     """Report another pause that holds these tasks for longer than this one."""
-    from spoold.client.pauses import list_pauses
+    from spoold.client.spool.standing_requests import list_pauses
     from spoold.protocol.request import EVERYTHING, Verb, kind_target
 
     with spool.reaching():
@@ -98,7 +98,7 @@ def _longer(spool: SpoolClient, kind: str | None, end: datetime) -> None:
 
 def _doubt(spool: SpoolClient, kind: str | None) -> None:
     """Say that nothing here is of the type: a pause may come before its tasks, or the name is a slip."""
-    from spoold.client.selecting import list_types
+    from spoold.client.read.selecting import list_types
     from spoold.protocol.errors import nearest
     from spoold.protocol.request import kind_target
 

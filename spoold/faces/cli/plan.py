@@ -119,7 +119,7 @@ def _usage(problem: str, mend: str) -> BadFile:
 def _asked(spool: SpoolClient, feature: str, agent: str, task_id: str | None, place: dict[str, str]) -> str:
     """Submit the task of the planner; returns its id."""
     from spoold.agents.plan.prompting import planner_task
-    from spoold.client.submission import suffix
+    from spoold.client.spool.submission import suffix
     from spoold.faces.cli.values import standard_input
     from spoold.protocol.names import slug
 

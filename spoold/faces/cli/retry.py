@@ -16,7 +16,7 @@ from spoold.faces.cli import choosing, output
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.selecting import Located
+    from spoold.client.read.selecting import Located
     from spoold.client.spool_client import SpoolClient
 
 EPILOG = """Example: spool retry review-3f9a
@@ -47,7 +47,7 @@ def retry(
     An id that is unknown, or of a task that has not failed, does not stop the retry of the others; the exit code
     says so.
     """
-    from spoold.client.asking import refuses_retry
+    from spoold.client.read.preconditions import refuses_retry
     from spoold.protocol.lifecycle import State
     from spoold.protocol.request import Verb
 
@@ -63,7 +63,7 @@ def retry(
 
 def _warn(spool: SpoolClient, asked: list[str], found: list[Located]) -> None:
     """Report the tasks that will fail again, since a dependency of theirs is not retried."""
-    from spoold.client.asking import warnings_of_retry
+    from spoold.client.read.preconditions import warnings_of_retry
 
     retried = set(asked)
     with spool.reaching():

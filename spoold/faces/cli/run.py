@@ -132,7 +132,7 @@ def _attend(spool: SpoolClient, task_id: str) -> int:
                 log.show(piece)
     finally:
         log.show(b"", last=True)
-    from spoold.client.failures import shell_code
+    from spoold.client.spool.waiting import shell_code
 
     result = spool.result(task_id)
     if result.status == "success":

@@ -1,6 +1,6 @@
 """The values of the global options, and their spool.
 
-Law: `client.location` alone decides which directory is meant: the option is passed on, and has no default here.
+Law: `client.spool.location` alone decides which directory is meant: the option is passed on, and has no default here.
 
 Touches: the terminal.
 """
@@ -27,7 +27,7 @@ class Session:
 
         configured: the directory in a node's own configuration file; option and environment go before it.
         """
-        from spoold.client.location import spool_directory
+        from spoold.client.spool.location import spool_directory
 
         return spool_directory(self.given, configured=configured)
 

@@ -18,9 +18,9 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.client.info import TaskInfo
-    from spoold.client.questions import Shown
-    from spoold.client.selecting import Located
+    from spoold.client.read.questions import Shown
+    from spoold.client.read.selecting import Located
+    from spoold.client.read.task_info import TaskInfo
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.result import Result
 
@@ -69,7 +69,7 @@ def show(
     list. With --tree, the tokens and the cost of a task's children and theirs are added: that reads every task of the
     spool.
     """
-    from spoold.client.info import described
+    from spoold.client.read.task_info import described
     from spoold.protocol.lifecycle import SHOWN
 
     words = choosing.Words(ids, batches, types, states)
@@ -107,7 +107,7 @@ def _print_all(spool: SpoolClient, found: Sequence[Located], infos: Iterable[Tas
 
 def _print_work(spool: SpoolClient, located: Located) -> None:
     """Print what it runs, and for a task that waits for a yes how to say it about this content."""
-    from spoold.client import questions
+    from spoold.client.read import questions
     from spoold.protocol.errors import BadFile
 
     try:

@@ -24,7 +24,7 @@ from spoold.protocol.errors import SpoolError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from spoold.client.batches import Progress
+    from spoold.client.read.task_groups import Progress
     from spoold.protocol.snapshot import Alert, Rates, Snapshot
 
 
@@ -98,7 +98,7 @@ def status(
         if batch is None:
             _show(spool.picture, blocks, watch=watch, as_json=as_json, file=file)
         else:
-            from spoold.client.batches import Batch
+            from spoold.client.read.task_groups import Batch
 
             _show(
                 Batch(spool.store, batch, archived=archived).look,

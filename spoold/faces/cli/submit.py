@@ -18,8 +18,8 @@ from spoold.faces.cli.group import COMMAND, TASK_FAILED, TrailingCommand
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
+    from spoold.client.spool.submission import Drop
     from spoold.client.spool_client import SpoolClient
-    from spoold.client.submission import Drop
 
 EPILOG = """Example: spool submit review.json more-tasks.jsonl
 

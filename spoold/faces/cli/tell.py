@@ -40,7 +40,7 @@ def tell(
     The agent of a running task is given it when its present turn is over: it then takes one turn more, before its
     work is judged. A task that has not begun is given it with its prompt, and so is each later attempt that begins a
     new session. `spool show` says who told what, and which attempts were given it. A message has at most 16 KiB."""
-    from spoold.client.telling import when
+    from spoold.client.read.preconditions import when
 
     with session(ctx).spool() as spool:
         name = spool.tell(task, _text(spool) if text == "-" else text)

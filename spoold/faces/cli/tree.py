@@ -15,7 +15,7 @@ from spoold.faces.cli import choosing, output
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.client.families import Branch
+    from spoold.client.read.task_groups import Branch
 
 EPILOG = """Example: spool tree plan-7
 
@@ -37,7 +37,7 @@ def tree(
 
     A child is a task that a running task submitted. With --json also what is next: `next_actionable`.
     """
-    from spoold.client.families import actionable
+    from spoold.client.read.task_groups import actionable
 
     with session(ctx).spool() as spool:
         root = choosing.read_one(spool, task, lambda whole: spool.tree(whole, archived=archived))

@@ -52,7 +52,7 @@ def wait(
     is unknown; it still waits for the others. Inside a task, the slot of that task is lent meanwhile, and a selection
     leaves that task out.
     """
-    from spoold.client.inside import task_of
+    from spoold.client.in_task import task_of
     from spoold.faces.cli.progress import wait_with_bar
     from spoold.faces.cli.values import duration
     from spoold.protocol.lifecycle import SHOWN, State
@@ -87,8 +87,8 @@ def _under(words: dict[str, str], results: dict[str, Result]) -> dict[str, Resul
 
 def _to_go(spool: SpoolClient, tasks: list[Any]) -> str:
     """Return in how long they will have ended, for the end of a sentence; '' where that is unknown."""
-    from spoold.client.estimates import time_left
-    from spoold.client.info import kind_of, read_content
+    from spoold.client.read.task_info import kind_of, read_content
+    from spoold.client.spool.waiting import time_left
     from spoold.protocol.amount import length
 
     some_of_them = tasks[:TASKS_READ]
@@ -114,7 +114,7 @@ def report_failures(spool: SpoolClient, results: dict[str, Result]) -> bool:
 
 def _last_words(spool: SpoolClient, task_id: str, result: Result) -> str:
     """Return the last line of its output, for the end of a sentence: the cause is seldom in the result."""
-    from spoold.client.endings import last_words
+    from spoold.client.read.attempt_logs import last_words
 
     line = last_words(spool.store, result)
     if not line:

@@ -10,7 +10,7 @@ from typing import Literal
 import anyio.to_thread
 from pydantic import Field
 
-from spoold.client.listing import describe
+from spoold.client.read.long_listing import describe
 from spoold.faces.mcp.arguments import Arguments, Ids, Wait, bounded_s
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer, Notify, Tool

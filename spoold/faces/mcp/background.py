@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from spoold.client.info import result_of
-from spoold.client.logs import last_bytes
+from spoold.client.read.attempt_logs import last_bytes
+from spoold.client.read.task_info import result_of
 from spoold.faces.mcp import drafts
 from spoold.faces.mcp.arguments import (
     NUMBER,

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from spoold.client.context import Conflict, Shared, SharedContext
-from spoold.client.info import read_content, text_in
+from spoold.client.context_and_steps import Conflict, Shared, SharedContext
+from spoold.client.read.task_info import read_content, text_in
 from spoold.faces.mcp.arguments import NUMBER, Arguments
 from spoold.faces.mcp.roles import Role
 from spoold.faces.mcp.session import Session

@@ -16,7 +16,7 @@ import sys
 import threading
 from dataclasses import dataclass
 
-from spoold.client import submission
+from spoold.client.spool import submission
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import SpoolError
 

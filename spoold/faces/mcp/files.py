@@ -14,7 +14,7 @@ import anyio.from_thread
 import anyio.to_thread
 from pydantic import Field
 
-from spoold.client.reservations import Reservation, Reserving
+from spoold.client.spool.standing_requests import Reservation, Reserving
 from spoold.faces.mcp.arguments import IDS_MOST, LISTED, NUMBER, Arguments, Patterns, Reason, Wait, bounded_s, seconds
 from spoold.faces.mcp.roles import Role
 from spoold.faces.mcp.session import Session

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from spoold.client.submission import suffix
+from spoold.client.spool.submission import suffix
 from spoold.faces.mcp import drafts
 from spoold.faces.mcp.arguments import (
     LISTED,

@@ -14,9 +14,9 @@ from typing import Any
 import anyio.to_thread
 from pydantic import Field
 
-from spoold.client import questions
-from spoold.client.pace import Pace
-from spoold.client.questions import Answer as Said
+from spoold.client.read import questions
+from spoold.client.read.questions import Answer as Said
+from spoold.client.spool.waiting import Pace
 from spoold.faces.mcp.arguments import Arguments, Id, Key, Reason, Texts, Wait, bounded_s
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.submitting import submit

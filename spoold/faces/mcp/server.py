@@ -37,7 +37,7 @@ from mcp_types import (
 )
 from mcp_types import Tool as ToolOnTheWire
 
-from spoold.client.logs import last_bytes
+from spoold.client.read.attempt_logs import last_bytes
 from spoold.faces.mcp.registry import tool_for, tools_for
 from spoold.faces.mcp.roles import Role
 from spoold.faces.mcp.session import Session

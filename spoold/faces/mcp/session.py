@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from spoold.client.ancestors import adopt_task
-from spoold.client.connection import caller
-from spoold.client.families import Families
-from spoold.client.info import read_content, text_in
-from spoold.client.inside import LEND_AFTER_S, SlotLoan
-from spoold.client.selecting import Located, Selection, find, select
+from spoold.client.in_task import LEND_AFTER_S, SlotLoan, adopt_task
+from spoold.client.read.selecting import Located, Selection, find, select
+from spoold.client.read.task_groups import Families
+from spoold.client.read.task_info import read_content, text_in
+from spoold.client.spool.connection import caller
 from spoold.faces.mcp.crew import Crew
 from spoold.faces.mcp.roles import Role, role_of
 from spoold.protocol.amount import some

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spoold.client.info import read_content
-from spoold.client.selecting import Located, find
+from spoold.client.read.selecting import Located, find
+from spoold.client.read.task_info import read_content
 from spoold.faces.mcp.keys import id_of
 from spoold.faces.mcp.session import Session
 from spoold.protocol.errors import SpoolError

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from spoold.client.info import not_ended
-from spoold.client.listing import Row
-from spoold.client.selecting import Located
-from spoold.client.waiting import read_result
+from spoold.client.read.long_listing import Row
+from spoold.client.read.selecting import Located
+from spoold.client.read.task_info import not_ended
+from spoold.client.spool.waiting import read_result
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer
 from spoold.pictures.traces.told import without_spans

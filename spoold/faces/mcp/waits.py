@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from spoold.client.waiting import Waiter
+from spoold.client.spool.waiting import Waiter
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Notify
 from spoold.protocol.result import Result

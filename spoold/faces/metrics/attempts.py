@@ -16,7 +16,7 @@ from spoold.protocol.amount import is_amount
 from spoold.protocol.timestamps import moment
 
 if TYPE_CHECKING:
-    from spoold.client.measuring import Figures
+    from spoold.client.spool.metrics_source import Figures
     from spoold.protocol.event import Event
 
 # So many admitted tasks that have not started, and so many started ones, are remembered.

@@ -15,7 +15,7 @@ from spoold.protocol.timestamps import moment
 from spoold.protocol.version import __version__
 
 if TYPE_CHECKING:
-    from spoold.client.measuring import Figures
+    from spoold.client.spool.metrics_source import Figures
     from spoold.protocol.heartbeat import Heartbeat
     from spoold.protocol.snapshot import Snapshot
 

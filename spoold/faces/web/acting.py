@@ -27,8 +27,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from spoold.client import asking, questions, selecting
-from spoold.client.ancestors import adopt_task
+from spoold.client.in_task import adopt_task
+from spoold.client.read import preconditions, questions, selecting
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.web import address, seen
 from spoold.faces.web.address import Address
@@ -302,7 +302,11 @@ def for_tasks(
 def _refuses(client: SpoolClient, verb: str, located: selecting.Located) -> SpoolError | None:
     if verb == "release":
         return questions.refuses_release(client.store, located)
-    by = {"cancel": asking.refuses_cancel, "retry": asking.refuses_retry, "hold": questions.refuses_hold}
+    by = {
+        "cancel": preconditions.refuses_cancel,
+        "retry": preconditions.refuses_retry,
+        "hold": questions.refuses_hold,
+    }
     return by[verb](located)
 
 

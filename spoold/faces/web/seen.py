@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.client import questions, selecting
+from spoold.client.read import questions, selecting
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import Card
 from spoold.pictures import work

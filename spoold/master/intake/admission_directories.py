@@ -26,8 +26,8 @@ from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import COUNT_MAX, TaskName, is_unique, key, order_micros
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known
-from spoold.store import absence, mover
-from spoold.store.leader_token import read_lease
+from spoold.store import existence, mover
+from spoold.store.leader_files import read_lease
 from spoold.store.mover import Fate
 from spoold.store.store import clear_directory, make_directory
 from spoold.system.filesystem import NotRegularError
@@ -115,7 +115,7 @@ def _shut(desk: Desk, door: str) -> None:
 def _holds_ours(desk: Desk, door: str) -> bool:
     """Whether it holds drops on their way in; True if this user cannot find out."""
     try:
-        return any(parse_standing(name) for name in absence.names_in(desk.store.fs, door))
+        return any(parse_standing(name) for name in existence.names_in(desk.store.fs, door))
     except PermissionError:
         return True
 
@@ -140,7 +140,7 @@ def _lock(desk: Desk, door: str) -> bool:
 
 def check_open(desk: Desk) -> None:
     """Find out why this leader's own door was not found. Errors: DoorShut if it is gone or no directory; OSError."""
-    if not absence.stands(desk.store.fs, desk.door.path) or desk.store.fs.stat(desk.door.path).kind != "dir":
+    if not existence.stands(desk.store.fs, desk.door.path) or desk.store.fs.stat(desk.door.path).kind != "dir":
         raise DoorShut(desk.door.path)
 
 
@@ -215,7 +215,7 @@ def _finish_one(desk: Desk, file: str, name: TaskName) -> None:
     desk.orders.saw(order_micros(name.order))
     try:
         with desk.reading(place.path):
-            data = absence.read(desk.store.fs, place.path)
+            data = existence.read(desk.store.fs, place.path)
     except OSError as error:
         if isinstance(error, NotRegularError) and reject_irregular(desk, place.path, f"{name.id}.json"):
             desk.door.left(name)
@@ -248,7 +248,7 @@ def _settle_duplicate(desk: Desk, place: Place, name: TaskName, new: object, dat
         return  # the other is moving just now: ask again in the next step
     verdict = admission.judge_duplicate(f"{name.id}.json", name.id, same=same)
     if isinstance(verdict, Known):
-        absence.remove(desk.store.fs, place.path)
+        existence.remove(desk.store.fs, place.path)
         desk.journal.note("DUPLICATE", name.id)
     elif not reject(desk, place.path, f"{name.id}.json", verdict.error, data=data):
         return

@@ -42,10 +42,10 @@ from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import is_our_batch, key
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Accepted, Line, Reject, Young
-from spoold.store import absence
-from spoold.store.lane_moves import move_into_lane
-from spoold.store.records import is_taken
-from spoold.store.refusals import WAITED_FOR
+from spoold.store import existence
+from spoold.store.attempt_records import is_taken
+from spoold.store.lanes_and_archive import move_into_lane
+from spoold.store.path_conflicts import WAITED_FOR
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import NotRegularError
 
@@ -366,7 +366,7 @@ class Staging:
             if not take_away(desk, staged):
                 continue
             file = line.name.encode()
-            there = absence.stands(desk.store.fs, layout.waiting(line.lane, file))
+            there = existence.stands(desk.store.fs, layout.waiting(line.lane, file))
             if there and not desk.view.known(line.name.id):
                 _admitted(desk, line, file)
             del self.lines[staged]
@@ -436,7 +436,7 @@ class WatchedBatches:
                 with desk.faults.handling("watched batch", name.encode()), desk.reading(path_of_batch(desk, name)):
                     self._look(desk, name, watched)
             except FileNotFoundError:
-                if absence.stands(desk.store.fs, path_of_batch(desk, name)):
+                if existence.stands(desk.store.fs, path_of_batch(desk, name)):
                     raise
                 desk.door.left(name)
                 desk.door.doubt()  # removed; or renamed, and a server forgot that
@@ -464,7 +464,7 @@ class WatchedBatches:
         over = writer is False or (writer is None and still_s >= settings.watch_s)
         if watched.size == name.done:
             if over and not watched.said.unread:
-                absence.remove(fs, path)
+                existence.remove(fs, path)
                 desk.door.left(name)
             return
         if not writer and still_s >= (settings.grace_s if writer is None else min(settings.grace_s, STILL_S)):
@@ -498,7 +498,7 @@ class WatchedBatches:
             if watched.judging.data[name.done :].strip():
                 reject_lines_left(desk, name, verdict.error, watched.judging.data)
             else:
-                absence.remove(desk.store.fs, path_of_batch(desk, name))
+                existence.remove(desk.store.fs, path_of_batch(desk, name))
                 desk.door.left(name)
         if verdict is not None:
             watched.judging = None

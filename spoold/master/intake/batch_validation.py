@@ -24,7 +24,7 @@ from spoold.protocol.names import key
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import NEWLINE, Accepted, Reject, Young, taken, too_large
 from spoold.rules.entry.references import UnknownName
-from spoold.store import absence
+from spoold.store import existence
 
 # Lines that are read in one step: few enough that other work goes on beside them. After each EACH of them, which may
 # be long, it is seen whether there is time for more.
@@ -186,7 +186,7 @@ class Reading:
         if self._admitted is None:
             piece: bytes | None = desk.store.fs.read(self._path, wanted, offset=self._read)
         else:
-            piece = absence.read(desk.store.fs, self._path, wanted, self._read)
+            piece = existence.read(desk.store.fs, self._path, wanted, self._read)
         if piece is None:
             return (None,)
         self._take(desk, piece)

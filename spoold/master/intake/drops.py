@@ -35,8 +35,8 @@ from spoold.protocol.names import WHOLE, id_in, is_our_batch, is_unique, key, or
 from spoold.protocol.settings import ChildrenSettings
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Accepted, Admit, Known, Reject, Young, too_deep, too_many
-from spoold.store import absence
-from spoold.store.faults import Fault
+from spoold.store import existence
+from spoold.store.contained_faults import Fault
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import NotRegularError
 
@@ -404,7 +404,7 @@ class Originals:
         if copy.original is None:
             if _removed(desk, path):
                 del self._copies[path]
-        elif absence.stands(desk.store.fs, path):
+        elif existence.stands(desk.store.fs, path):
             self._place(desk, path, copy)
         else:
             self._placed_late(desk, path, copy)
@@ -462,7 +462,7 @@ class Originals:
             with contextlib.suppress(FileNotFoundError):  # it is gone, or seems so: the next call lists the door
                 if fs.has_writer(path):
                     return
-            data = absence.read(fs, path, desk.store.settings.drop.max_bytes + 1)
+            data = existence.read(fs, path, desk.store.settings.drop.max_bytes + 1)
         except FileNotFoundError:
             return  # a listing shows it, but reading does not: its content is unknown
         except NotRegularError:
@@ -497,7 +497,7 @@ class Originals:
 def _removed(desk: Desk, path: str) -> bool:
     """Remove it; True when it is gone by now. One that cannot be removed stops nothing else. Errors: OSError."""
     try:
-        absence.remove(desk.store.fs, path)
+        existence.remove(desk.store.fs, path)
     except OSError as error:
         desk.tell(path, error)
         return False

@@ -22,7 +22,7 @@ from spoold.protocol.errors import legible
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import concerns_us, first_stem, parse_task, slug
 from spoold.rules.entry import admission
-from spoold.store import absence, drop_search
+from spoold.store import existence, task_location
 from spoold.system.filesystem import NotRegularError
 
 # Between two looks at one (s), first and at most; so many are looked at in one step, and none for so long (s) after.
@@ -119,7 +119,7 @@ class Rejudging:
 
     def _learn_one(self, desk: Desk, name: str) -> None:
         try:
-            reason = drop_search.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
+            reason = task_location.reason_in(desk.store.fs, layout.join(layout.REJECTED, f"{name}{layout.REASON}"))
         except NotRegularError:
             return
         except OSError:
@@ -138,7 +138,7 @@ class Rejudging:
         return name in names and f"{name}{layout.REASON}" not in names
 
     def _list(self, desk: Desk) -> None:
-        names = set(absence.names_unless_blocked(desk.store.fs, layout.REJECTED))
+        names = set(existence.names_unless_blocked(desk.store.fs, layout.REJECTED))
         found = {name for name in names if f"{name}{layout.REASON}" in names or _is_bare(name)}
         if self._listed is None:
             self._unread += sorted(found)
@@ -154,7 +154,7 @@ class Rejudging:
         fs, path, said, most = desk.store.fs, layout.join(layout.REJECTED, name), watched.said, _most(desk, name)
         young = desk.step.now.monotonic - watched.since < desk.store.settings.drop.watch_s
         if said is None:
-            if absence.stands(fs, path) and self._lacks_reason(desk, name):
+            if existence.stands(fs, path) and self._lacks_reason(desk, name):
                 watched.since = desk.step.now.monotonic if self._bring_back(desk, name) else watched.since
             return young
         try:
@@ -164,7 +164,7 @@ class Rejudging:
                 size = said.look(fs, path)
                 same = size == said.size or (size is not None and said.open_ended)
         except FileNotFoundError:
-            return absence.stands(fs, path)
+            return existence.stands(fs, path)
         except NotRegularError:
             return False
         except OSError:

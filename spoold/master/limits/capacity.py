@@ -39,8 +39,8 @@ from spoold.rules.gates.limit_gates import RAMP_END_S, ramp
 from spoold.rules.gates.resources import BREAKER, QUOTA, RATE, Capacity
 from spoold.rules.gates.standing_requests import closed_by
 from spoold.store import control
-from spoold.store.absence import names_in
-from spoold.store.records import read_record
+from spoold.store.attempt_records import read_record
+from spoold.store.existence import names_in
 from spoold.store.store import stamp
 from spoold.system.filesystem import DamagedError
 

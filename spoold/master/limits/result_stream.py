@@ -27,9 +27,9 @@ from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_ended, parse_task
 from spoold.protocol.result import EndedAttempt, Result
-from spoold.store import absence, checkpoints
-from spoold.store.obstacles import named
-from spoold.store.regular import regular
+from spoold.store import attempt_records, existence
+from spoold.store.existence import regular
+from spoold.store.path_conflicts import named
 from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 # Records that are read in one step.
@@ -167,19 +167,19 @@ class Feed:
         fs, faults, now = desk.store.fs, list[str](), desk.step.now.monotonic
         if self._waits is None or self._waits[0] is not desk:
             self._waits = desk, now
-        listed = checkpoints.list_checkpoints(fs)
+        listed = attempt_records.list_checkpoints(fs)
         self._standing = [name for name in listed if name.epoch <= desk.epoch]
         # No leader wrote it, and under a higher name it would be read instead of theirs, by every next leader.
         strange = [
-            f"{checkpoints.path_of(name)} is of a later epoch than {desk.epoch}, so no leader wrote it, and it is "
-            "passed over; remove it"
+            f"{attempt_records.checkpoint_path(name)} is of a later epoch than {desk.epoch}, so no leader wrote it, "
+            "and it is passed over; remove it"
             for name in listed[: len(listed) - len(self._standing)]
         ]
         faults += named(strange, "checkpoints of a later epoch")
         try:
             patient = now - self._waits[1] < PATIENCE_S
-            found = checkpoints.latest(fs, self._standing, faults, patient=patient)
-        except checkpoints.Unreadable:
+            found = attempt_records.latest_checkpoint(fs, self._standing, faults, patient=patient)
+        except attempt_records.UnreadableCheckpoint:
             desk.ends.wait()
             return False
         states = dict(found.states) if found is not None else {}
@@ -188,7 +188,7 @@ class Feed:
         self._others = states
         self._coverage = Coverage(found.covered if found is not None else ())
         desk.breathe()
-        behind = self._coverage.behind(absence.names_in(fs, layout.RESULTS, desk.view.blocked), desk.view.place)
+        behind = self._coverage.behind(existence.names_in(fs, layout.RESULTS, desk.view.blocked), desk.view.place)
         if found is None:
             for end in behind:
                 self._coverage.add(end.name)
@@ -221,7 +221,7 @@ class Feed:
         try:
             with desk.faults.reading("record", path, end.name.id, end.name.attempt):
                 with desk.reading(path), regular(path):
-                    data = absence.read(desk.store.fs, path)
+                    data = existence.read(desk.store.fs, path)
                 result = None if data is None else codec.load_model(Result, data, path)
         except BadFile as error:
             self._miss(desk, end.name, f"{path} {error.problem.rstrip('.')}")
@@ -280,7 +280,7 @@ class Feed:
             return
         name = CheckpointName(desk.epoch, next(self._numbers))
         try:
-            checkpoints.publish(desk.store, name, data)
+            attempt_records.publish_checkpoint(desk.store, name, data)
         except OSError as error:
             if classify(error) is not Meaning.FULL and not isinstance(error, NotADirectoryError):
                 raise
@@ -289,7 +289,7 @@ class Feed:
         desk.ends.saved()
         for old in self._standing[1:]:
             with contextlib.suppress(OSError):
-                desk.store.fs.unlink(checkpoints.path_of(old))
+                desk.store.fs.unlink(attempt_records.checkpoint_path(old))
         self._standing = [name, *self._standing[:1]]
 
     def _tell(self, desk: Desk) -> None:

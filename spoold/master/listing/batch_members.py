@@ -17,9 +17,9 @@ from spoold.protocol.lifecycle import State
 from spoold.rules.gates.dependency_gates import parent_of
 from spoold.rules.gates.facts import Parent
 from spoold.rules.scheduling.batch_members import Phase
-from spoold.store import absence
-from spoold.store.archive import find_archived, list_archived
-from spoold.store.regular import regular
+from spoold.store import existence
+from spoold.store.existence import regular
+from spoold.store.lanes_and_archive import find_archived, list_archived
 from spoold.system.errnos import concerns_one_file
 
 # Files that are read in one step, and how often (s) one that could not be read is tried again.
@@ -132,7 +132,7 @@ class Membership:
         """Note the batch of an ended task, if it can be read."""
         try:
             with desk.faults.reading("file", path), regular(path):
-                data = absence.read(desk.store.fs, path)
+                data = existence.read(desk.store.fs, path)
                 task = None if data is None else codec.load_task(data, path)
         except BadFile:
             return

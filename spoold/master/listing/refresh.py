@@ -35,8 +35,8 @@ from spoold.protocol.names import (
 )
 from spoold.protocol.request import Verb
 from spoold.rules.scheduling.waiting_task import Entry
-from spoold.store.absence import names_in, stands
-from spoold.store.lane_moves import list_lanes
+from spoold.store.existence import names_in, stands
+from spoold.store.lanes_and_archive import list_lanes
 
 
 def follow(desk: Desk) -> None:

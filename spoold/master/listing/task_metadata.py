@@ -21,7 +21,7 @@ from spoold.protocol.task import Task
 from spoold.rules.gates.budget_usage import NOTHING, asked_by
 from spoold.rules.gates.registry import conditions_of
 from spoold.rules.scheduling.fallback_types import stands_in
-from spoold.store import beats
+from spoold.store import heartbeats
 
 # How often (s) a file that could not be read is read again.
 AGAIN_S = 1.0
@@ -101,7 +101,7 @@ def _learned(desk: Desk, task_key: str, place: Place) -> bool:
 def _learn_lane(desk: Desk, worker: str, name: TaskName, task: Task) -> bool:
     """Learn the lane from which a claim was taken; whether it is known now."""
     last = desk.view.beats.get(worker) if _others_of(desk, task) else None
-    lanes = lanes_of(desk, name, task, beats.read(desk.store.fs, last) if last is not None else None)
+    lanes = lanes_of(desk, name, task, heartbeats.read(desk.store.fs, last) if last is not None else None)
     if len(lanes) > 1:
         desk.learned.doubt_type(key(name.id))
         return False
@@ -127,7 +127,7 @@ def _others_of(desk: Desk, task: Task) -> list[str]:
 def _ask_worker(desk: Desk, worker: str, name: TaskName) -> None:
     """Look in its worker's heartbeat for the type of a claim that this leader cannot read."""
     last = desk.view.beats.get(worker)
-    beat = beats.read(desk.store.fs, last) if last is not None else None
+    beat = heartbeats.read(desk.store.fs, last) if last is not None else None
     for run in beat.running if beat is not None else ():
         if key(run.id) == key(name.id) and run.type:
             try:

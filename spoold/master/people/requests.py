@@ -30,8 +30,8 @@ from spoold.rules.gates.facts import Parent
 from spoold.rules.gates.lock_holders import Demand
 from spoold.rules.workers.readiness import is_meant
 from spoold.store import control
-from spoold.store.archive import find_archived
-from spoold.store.regular import readable_again
+from spoold.store.existence import readable_again
+from spoold.store.lanes_and_archive import find_archived
 from spoold.system.errnos import concerns_one_file
 
 # What each of these removes.

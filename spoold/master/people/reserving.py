@@ -24,7 +24,7 @@ from spoold.rules.attempts.end_conditions import past
 from spoold.rules.cluster.pool_clock import LOOK_AGAIN_MIN_S, LOOK_AGAIN_S
 from spoold.rules.gates.lock_holders import NO_LOCKS, Demand, Reserved
 from spoold.store import control
-from spoold.store.regular import readable_again
+from spoold.store.existence import readable_again
 from spoold.system.errnos import concerns_one_file
 
 # The first so many count, by name; so the leader never reads more.

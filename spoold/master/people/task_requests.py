@@ -39,9 +39,9 @@ from spoold.rules.gates.approval_gate import asked_of, expired
 from spoold.rules.gates.budget_usage import needs_reading
 from spoold.rules.gates.standing_requests import Requested, answer_of, approvals, decision, hold_of, question, tells
 from spoold.rules.scheduling.waiting_task import Entry
-from spoold.store import control, owners
-from spoold.store.records import read_record
-from spoold.store.regular import readable_again
+from spoold.store import approval_answers, control
+from spoold.store.attempt_records import read_record
+from spoold.store.existence import readable_again
 from spoold.system.errnos import Meaning, classify, concerns_one_file
 
 # A request that could not be read is read again after this long (s).
@@ -131,7 +131,7 @@ class TaskRequests:
             read = control.load(desk.store.fs, request)
             if request.verb in _ANSWERS:
                 place = desk.view.place(key(request.target))
-                if not owners.may_answer(desk.store.fs, path, place.path if place else None):
+                if not approval_answers.may_answer(desk.store.fs, path, place.path if place else None):
                     self._ignore(desk, request, NOBODY_ELSE)
                     return None
         except FileNotFoundError:

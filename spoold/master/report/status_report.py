@@ -36,13 +36,12 @@ from spoold.rules.gates.lock_holders import LONG
 from spoold.rules.gates.resources import limits_in
 from spoold.rules.share.participants import Twins
 from spoold.rules.workers.matching import unfit
-from spoold.store import absence, beats, clocks, control, snapshots
-from spoold.store.absence import names_unless_blocked
-from spoold.store.mount_facts import mount_warnings, mounts_of
-from spoold.store.obstacles import barrier, named, obstacles
+from spoold.store import control, existence, heartbeats, pool_clock, snapshots
+from spoold.store.doctor_reports import mount_warnings, mounts_of
+from spoold.store.existence import names_unless_blocked, regular
+from spoold.store.own_heartbeat import provably_gone, runs_here
+from spoold.store.path_conflicts import barrier, named, obstacles
 from spoold.store.predecessors import Standstill
-from spoold.store.presence import provably_gone, runs_here
-from spoold.store.regular import regular
 from spoold.system.errnos import Meaning, classify
 from spoold.system.host import Host
 
@@ -170,7 +169,7 @@ class Reporting:
 
     def _publish(self, desk: Desk, leadership: Leadership, growing: dict[str, BadFile]) -> None:
         self._read_beats(desk)
-        desk.store.common.agree(clocks.by_host(self._beats.values()).values())
+        desk.store.common.agree(pool_clock.by_host(self._beats.values()).values())
         self._count_rejected(desk)
         self._judge_mounts(desk)
         self._look_at_tree(desk)
@@ -218,7 +217,7 @@ class Reporting:
         self._twins.look({node: name.beat for node, name in desk.view.beats.items()}, desk.step.now.monotonic)
         for node, beat in desk.some([one for one in desk.view.beats.items() if self._is_news(*one)], "beats"):
             self._tried[node] = beat  # a beat that has gone meanwhile is not read again, but listed anew
-            read = beats.read(desk.store.fs, beat)
+            read = heartbeats.read(desk.store.fs, beat)
             if read is not None:
                 self._beats[node] = read
                 with desk.faults.handling("heartbeat to count", node):
@@ -330,7 +329,7 @@ class Reporting:
             warnings=(
                 *_warnings(desk, growing),
                 *forecast.warnings(workers, awake, stuck),
-                *clock_warnings(clocks.by_host(self._beats.values())),
+                *clock_warnings(pool_clock.by_host(self._beats.values())),
                 *self._find_twins(),
                 *self._blocked,
                 *self._disapproved,
@@ -449,7 +448,7 @@ def left_behind(desk: Desk) -> Snapshot | None:
         try:
             with desk.faults.reading("snapshot", path):
                 with desk.reading(path), regular(path):
-                    data = absence.read(desk.store.fs, path)
+                    data = existence.read(desk.store.fs, path)
                 if data is not None:
                     return snapshots.load(data, path)
         except BadFile:

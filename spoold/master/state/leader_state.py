@@ -43,18 +43,16 @@ from spoold.rules.gates.resources import Resources, limits_in
 from spoold.rules.gates.standing_requests import paused_by
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.waiting_task import Entry
-from spoold.store import absence
-from spoold.store.door_files import is_watched
-from spoold.store.faults import Fault, Faults
+from spoold.store import existence
+from spoold.store.attempt_records import Ledger, write_record
+from spoold.store.contained_faults import Fault, Faults
+from spoold.store.existence import regular
 from spoold.store.journal import Journal
-from spoold.store.lane_moves import move_into_lane
-from spoold.store.ledger import Ledger
+from spoold.store.lanes_and_archive import move_into_lane
+from spoold.store.leader_files import is_watched
 from spoold.store.mover import Fate, Moved
-from spoold.store.obstacles import obstacle
-from spoold.store.polling import Polling
-from spoold.store.records import write_record
-from spoold.store.refusals import refusal
-from spoold.store.regular import regular
+from spoold.store.path_conflicts import obstacle, refusal
+from spoold.store.step_timing import Polling
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import DamagedError
@@ -425,7 +423,7 @@ class Desk:
     def read_task(self, path: str) -> Task | None:
         """Return a token's content; None when it moved meanwhile. Errors: OSError, BadFile when it is no task."""
         with self.reading(path), regular(path):
-            data = absence.read(self.store.fs, path)
+            data = existence.read(self.store.fs, path)
         return None if data is None else codec.load_task(data, path)
 
     @contextmanager
@@ -558,8 +556,8 @@ class Desk:
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
         path, before = layout.join(layout.RESULTS, ended.encode()), self.recorded.get(ended.encode())
         # One that was written in an earlier step may be gone since: somebody may have put an older tree back.
-        if before != said or not absence.stands(self.store.fs, path):
-            if before is not None and not absence.stands(self.store.fs, src):
+        if before != said or not existence.stands(self.store.fs, path):
+            if before is not None and not existence.stands(self.store.fs, src):
                 return None
             lane, rejected = self.learned.lanes.get(key(name.id), ""), error.code is Code.REJECTED
             result = Result(

@@ -14,11 +14,11 @@ from spoold.protocol.names import LeaseName
 from spoold.rules.cluster import election
 from spoold.rules.cluster.liveness import Absence, Watch
 from spoold.store import mover
-from spoold.store.leader_token import list_leases
+from spoold.store.leader_files import list_leases
 from spoold.store.mover import Fate, Moved
-from spoold.store.presence import LEAP
+from spoold.store.own_heartbeat import LEAP
 from spoold.store.store import Store
-from spoold.system import chance
+from spoold.system import kernel_random
 from spoold.system.errnos import Meaning, classify
 
 log = logging.getLogger("spoold")
@@ -86,7 +86,8 @@ class Leadership:
             raise self._store.has_twin(_path(token))
         if self._ousts and token is not None and token.holder == self._store.writer:
             return (
-                self._swap(token, LeaseName(token.epoch + 1, chance.below(LEAP), token.holder), now) and self._kept()
+                self._swap(token, LeaseName(token.epoch + 1, kernel_random.below(LEAP), token.holder), now)
+                and self._kept()
             )
         renew = now >= self.renew_due
         decision = election.decide(
@@ -166,7 +167,7 @@ class Leadership:
         """
         moved = self._order(token, to)
         if moved.by_look:
-            token, to = to, LeaseName(to.epoch + 1, chance.below(LEAP), to.holder)
+            token, to = to, LeaseName(to.epoch + 1, kernel_random.below(LEAP), to.holder)
             self._ousts = True
             moved = self._order(token, to)
         if moved and not moved.by_look:

@@ -23,12 +23,12 @@ from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import first_stem, key, slug
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Admit, Known, Reject
-from spoold.store import absence, mover
-from spoold.store.archive import find_archived
-from spoold.store.drop_search import ids_in
+from spoold.store import existence, mover
+from spoold.store.attempt_records import ASIDE, set_aside
+from spoold.store.existence import regular
+from spoold.store.lanes_and_archive import find_archived
 from spoold.store.mover import Moved
-from spoold.store.records import ASIDE, set_aside
-from spoold.store.regular import regular
+from spoold.store.task_location import ids_in
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import Kind, NotRegularError
 
@@ -60,7 +60,7 @@ def reject(
     fs = desk.store.fs
     taken = desk.rejects.taken
     if taken is None:
-        taken = desk.rejects.see(absence.names_unless_blocked(fs, layout.REJECTED))
+        taken = desk.rejects.see(existence.names_unless_blocked(fs, layout.REJECTED))
     name = _free_name(desk, drop, taken)
     said = Content(len(data), digest_of(data)[:IN_REASON]) if size is None else Content(size)
     reason = {
@@ -171,7 +171,7 @@ def take_away(desk: Desk, path: str) -> bool:
     A directory in its place is set aside. If neither is possible, a warning says so: it stops nothing else.
     """
     try:
-        absence.remove(desk.store.fs, path)
+        existence.remove(desk.store.fs, path)
     except OSError as error:
         if not concerns_one_file(error) or not reject_directory(desk, path):
             desk.tell(path, error)
@@ -223,7 +223,7 @@ def says_the_same(desk: Desk, task_id: str, new: Any, *, alone: bool = True) -> 
                 data = desk.store.fs.read(path)
             same = codec.same_content(new, codec.load(data, path))
         doubtful = same and alone and desk.store.fs.forgets
-        return None if doubtful and not absence.stands(desk.store.fs, path) else same
+        return None if doubtful and not existence.stands(desk.store.fs, path) else same
     except FileNotFoundError:
         return None
     except (BadFile, NotRegularError):
@@ -249,6 +249,6 @@ def has_completed(desk: Desk, task_id: str) -> bool:
     person restored, unless the server forgot the commit, so that is looked up. Errors: OSError.
     """
     place, ended = desk.view.place(key(task_id)), desk.view.archived.state(key(task_id))
-    if place is not None and place.state is State.COMPLETED and absence.stands(desk.store.fs, place.path):
+    if place is not None and place.state is State.COMPLETED and existence.stands(desk.store.fs, place.path):
         return True
     return ended is State.COMPLETED and still_archived(desk.store.fs, task_id, desk.view.blocked)

@@ -37,11 +37,10 @@ from spoold.rules.gates.dependency_gates import batch_in
 from spoold.rules.gates.facts import Parent, parent_in
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.batch_members import Members
-from spoold.store import beats, control
-from spoold.store.absence import names_in, names_unless_blocked
-from spoold.store.archive import find_archived
-from spoold.store.lane_moves import list_lanes
-from spoold.store.misnamed import Misnamed
+from spoold.store import control, heartbeats
+from spoold.store.existence import names_in, names_unless_blocked
+from spoold.store.lanes_and_archive import find_archived, list_lanes
+from spoold.store.state_counts import Misnamed
 from spoold.system.filesystem import FileSystem
 
 # Where a token is: its state, its directory and its file name.
@@ -277,7 +276,7 @@ class View:
             self.see_requests(requests)
             self.misnamed.see_requests(others)
         if wanted.beats:
-            nodes = beats.list_standing(fs)
+            nodes = heartbeats.list_standing(fs)
             found.changes.any |= nodes.keys() != self.beats.keys()
             self.see_beats(nodes)
         missing = self._missing(found)

@@ -27,14 +27,12 @@ from spoold.protocol.lifecycle import State, shown_end
 from spoold.protocol.names import EndedName, ended_key_in, key, parse_archived, parse_ended, parse_events, parse_log
 from spoold.protocol.request import Request, Verb
 from spoold.rules.tree import archiving
-from spoold.store import absence, control
-from spoold.store.absence import names_in, names_unless_blocked
-from spoold.store.archive import archive_record, archive_task, make_buckets
-from spoold.store.context import ENTRIES
-from spoold.store.lane_moves import list_lanes
+from spoold.store import control, existence
+from spoold.store.existence import names_in, names_unless_blocked
+from spoold.store.lanes_and_archive import archive_record, archive_task, list_lanes, make_buckets
 from spoold.store.mover import Fate
-from spoold.store.steps import STEPS
 from spoold.store.store import clear_directory
+from spoold.store.versioned_files import ENTRIES, STEPS
 
 LOOK_EVERY_S = 1.0
 # So many tasks in one step: archiving must keep up with quick work, and nothing may wait for it.
@@ -241,7 +239,7 @@ class Clearing:
             path = context_entry.directory(batch)
             if now < self._rests_until.get(path, 0.0) or desk.view.members.has_open(batch):
                 continue
-            names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
+            names = sorted(existence.names_in(desk.store.fs, path, desk.view.blocked))
             newest = max(filter(None, map(context_entry.parse_entry, names)), default=None)
             least_s = desk.store.settings.retention.archive_s
             age_s = age_of(desk, path if newest is None else layout.join(path, newest.encode()))
@@ -261,7 +259,7 @@ class Clearing:
             if now < self._rests_until.get(path, 0.0) or desk.view.place(task) is not None:
                 continue
             self._rests_until[path] = now + archiving.LOOK_AGAIN_S
-            names = sorted(absence.names_in(desk.store.fs, path, desk.view.blocked))
+            names = sorted(existence.names_in(desk.store.fs, path, desk.view.blocked))
             ages = [age_of(desk, layout.join(path, name)) for name in names] or [age_of(desk, path)]
             if archiving.too_old(min(ages), desk.store.settings.retention.tmp_s):
                 _remove(desk, path, names)
@@ -282,7 +280,7 @@ def clear_bucket(desk: Desk, directory: str) -> float:
     Returns for how long (s) none is due, among the present tasks and those to come. Errors: OSError.
     """
     groups: dict[str, list[str]] = {}
-    for name in sorted(absence.names_in(desk.store.fs, directory, desk.view.blocked)):
+    for name in sorted(existence.names_in(desk.store.fs, directory, desk.view.blocked)):
         archived, log = parse_archived(name), parse_log(name)
         found = archived[0] if archived else log
         if found is not None:
@@ -323,7 +321,7 @@ def age_of(desk: Desk, path: str, *, gone: float = 0.0) -> float:
 def _clear_journals(desk: Desk) -> None:
     """Delete journals that have not been written for long; never this leader's own."""
     fs, max_age_s = desk.store.fs, desk.store.settings.retention.events_s
-    for name in desk.some(sorted(absence.names_unless_blocked(fs, layout.EVENTS)), "journals"):
+    for name in desk.some(sorted(existence.names_unless_blocked(fs, layout.EVENTS)), "journals"):
         events, path = parse_events(name), layout.join(layout.EVENTS, name)
         if events is None or events.writer == desk.store.writer:
             continue

@@ -29,10 +29,10 @@ from spoold.rules.attempts.attempt_costs import last_seen
 from spoold.rules.attempts.attempt_outcome import worker_died
 from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.gates.resources import RATE
-from spoold.store import beats, control
-from spoold.store.absence import names_in, stands
-from spoold.store.obstacles import named, remove_link
-from spoold.store.records import ASIDE
+from spoold.store import control, heartbeats
+from spoold.store.attempt_records import ASIDE
+from spoold.store.existence import names_in, stands
+from spoold.store.path_conflicts import named, remove_link
 from spoold.store.store import clear_directory
 
 
@@ -105,7 +105,7 @@ def _still_silent(desk: Desk, dead: list[str]) -> list[str]:
     if not dead:
         return []
     before = desk.view.standing
-    desk.view.see_beats(beats.list_standing(desk.store.fs))
+    desk.view.see_beats(heartbeats.list_standing(desk.store.fs))
     return [node for node in dead if desk.view.standing.get(node) == before.get(node)]
 
 
@@ -117,7 +117,7 @@ def _remove_traces(desk: Desk, node: str) -> bool:
             desk.report.notice(f"{tmp} of a dead node cannot be removed: it is not empty")
     except PermissionError:
         desk.view.blocked.add(tmp)
-    for path in beats.paths(desk.store.fs, node):
+    for path in heartbeats.paths(desk.store.fs, node):
         if not take_away(desk, path):
             return False
     desk.view.see_beats({other: names for other, names in desk.view.standing.items() if other != node})
@@ -130,7 +130,7 @@ def _reap_claims(desk: Desk, worker: str) -> bool:
     """Take back the worker's claims; True once its claim directory is gone. Errors: OSError."""
     directory, last = layout.join(layout.CLAIMED, worker), desk.view.beats.get(worker)
     wanted = last is not None and desk.view.claimed[worker]
-    beat = beats.read(desk.store.fs, last) if last is not None and wanted else None
+    beat = heartbeats.read(desk.store.fs, last) if last is not None and wanted else None
     outlived = cache(partial(_all_outlived, desk))  # of all nodes, so read once for all claims, and only if one asks
     for name, task in desk.some(sorted(desk.view.claimed[worker].items()), f"claims {worker}"):
         if reject_directory(desk, layout.join(directory, name)):
@@ -194,7 +194,7 @@ def _left_in(desk: Desk, directory: str, error: OSError) -> list[str]:
 
 def _all_outlived(desk: Desk) -> set[str]:
     """Return the attempts that were lost with a worker whose process beats again. Errors: OSError."""
-    return {one for beat in beats.read_all(desk.store.fs).values() for one in beat.outlived}
+    return {one for beat in heartbeats.read_all(desk.store.fs).values() for one in beat.outlived}
 
 
 def _outlived(said: set[str], name: TaskName) -> int:

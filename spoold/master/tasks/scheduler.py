@@ -36,9 +36,9 @@ from spoold.rules.scheduling.fallback_types import Instead, lanes_instead
 from spoold.rules.scheduling.promotion import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.queues import Standing, Way
 from spoold.rules.scheduling.waiting_task import Entry
-from spoold.store.absence import names_in
-from spoold.store.lane_moves import move_into_lane
-from spoold.store.ledger import Ledger
+from spoold.store.attempt_records import Ledger
+from spoold.store.existence import names_in
+from spoold.store.lanes_and_archive import move_into_lane
 from spoold.store.mover import Moved
 
 PER_STEP = 1000

@@ -25,7 +25,7 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
 from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.runner.job import Ending, Job
-from spoold.store.own_time import Slice
+from spoold.store.step_timing import Slice
 from spoold.worker.handlers.worker_config import Redact
 
 if TYPE_CHECKING:

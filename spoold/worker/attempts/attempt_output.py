@@ -27,9 +27,8 @@ from spoold.protocol.result import TEXT
 from spoold.rules.attempts.reported_figures import COUNTS, NONE, PROGRESS, Figures, faults_in, figures_in, filled
 from spoold.runner.job import Ending
 from spoold.store.initialise import restore
-from spoold.store.obstacles import obstacle, why_unwritten
-from spoold.store.own_time import Slice
-from spoold.store.polling import Polling
+from spoold.store.path_conflicts import obstacle, why_unwritten
+from spoold.store.step_timing import Polling, Slice
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt, is_cut

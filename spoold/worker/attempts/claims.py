@@ -16,11 +16,10 @@ from spoold.protocol import layout
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import COUNT_MAX, TaskName, key, parse_task
+from spoold.store.attempt_records import ASIDE, set_aside
 from spoold.store.journal import Journal
-from spoold.store.obstacles import named
-from spoold.store.own_time import Slice
-from spoold.store.polling import Polling
-from spoold.store.records import ASIDE, set_aside
+from spoold.store.path_conflicts import named
+from spoold.store.step_timing import Polling, Slice
 from spoold.store.store import Store
 
 _LOOK = "claims"

@@ -22,7 +22,7 @@ from spoold.protocol.names import DELAY_MAX_MS, TaskName, key, parse_task
 from spoold.runner.job import RunnerPort
 from spoold.store.journal import Journal
 from spoold.store.mover import Fate, Moved
-from spoold.store.own_time import Slice
+from spoold.store.step_timing import Slice
 from spoold.store.store import Store, stamp
 from spoold.system.clock import Clock
 from spoold.worker.attempts.attempt import Attempt

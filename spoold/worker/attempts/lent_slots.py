@@ -27,7 +27,7 @@ from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.mover import move
 from spoold.store.store import Store
-from spoold.system.loans import Loans
+from spoold.system.slot_loans import Loans
 from spoold.worker.attempts.attempt import Attempt
 
 # Whether a task of a lane may go on beside tasks of these lanes.

@@ -22,7 +22,7 @@ from spoold.rules.attempts import attempt_outcome
 from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.rules.attempts.reported_figures import COUNTS, figures_in, is_served, overspent
 from spoold.runner.job import RunnerPort
-from spoold.store.faults import Faults
+from spoold.store.contained_faults import Faults
 from spoold.store.store import stamp
 from spoold.system.host import Host
 from spoold.system.scratch import Scratch

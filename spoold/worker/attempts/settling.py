@@ -35,18 +35,17 @@ from spoold.rules.attempts.retry_rule import in_vain
 from spoold.rules.attempts.task_policy import RetryPolicy, retry_policy
 from spoold.rules.workers import matching
 from spoold.runner.job import Ending
-from spoold.store import beats
-from spoold.store.absence import names_in
-from spoold.store.answers import replies
-from spoold.store.faults import Handling
+from spoold.store import heartbeats
+from spoold.store.approval_answers import replies
+from spoold.store.attempt_records import Ledger, read_record, set_aside, write_record
+from spoold.store.contained_faults import Handling
+from spoold.store.existence import names_in
 from spoold.store.journal import Journal
-from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
-from spoold.store.obstacles import why_unwritten
-from spoold.store.own_time import Slice
-from spoold.store.records import read_record, set_aside, write_record
+from spoold.store.path_conflicts import why_unwritten
+from spoold.store.step_timing import Slice
 from spoold.store.store import Store, stamp
-from spoold.system.refusals import Fault, fault_of
+from spoold.system.errnos import Fault, fault_of
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.attempt_output import Logs, Output, output_of
@@ -579,7 +578,7 @@ class Company:
         """Return the others that could run this task and have not tried. Errors: OSError."""
         if self._claiming is None:
             # Beats first: a worker that joins between the two looks then shows by its directory alone, and counts.
-            self._beats = beats.read_all(self._store.fs)
+            self._beats = heartbeats.read_all(self._store.fs)
             self._claiming = [node for node in self._store.fs.list(layout.CLAIMED) if is_node(node)]
         others = matching.able(self._store.writer, attempt.lane, self._claiming, self._beats)
         if not others or matching.surely_untried(attempt.name, others):

@@ -33,15 +33,14 @@ from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.standing_requests import answer_of, is_of, record
 from spoold.runner.job import Job, NoSlot, RunnerPort
 from spoold.store import snapshots
-from spoold.store.answers import decided, feedback, rounds
-from spoold.store.dependencies import write_dependencies
-from spoold.store.faults import Fault
+from spoold.store.approval_answers import decided, feedback, rounds
+from spoold.store.attempt_records import Ledger
+from spoold.store.contained_faults import Fault
+from spoold.store.dependency_results import OUTCOMES_NAME as FILE
+from spoold.store.dependency_results import Outcomes, write_dependencies
+from spoold.store.existence import regular
 from spoold.store.journal import Journal
-from spoold.store.ledger import Ledger
-from spoold.store.outcomes import NAME as FILE
-from spoold.store.outcomes import Outcomes
-from spoold.store.own_time import Slice
-from spoold.store.regular import regular
+from spoold.store.step_timing import Slice
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.agent_messages import Telling

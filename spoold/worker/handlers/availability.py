@@ -24,11 +24,11 @@ from contextlib import contextmanager
 
 from spoold.protocol.heartbeat import UNCHECKED
 from spoold.rules.workers.readiness import MOST_S, pause_s
-from spoold.runner import seeking
+from spoold.runner import start_checks
 from spoold.runner.job import Ending
-from spoold.runner.trying import tried
+from spoold.runner.start_checks import tried
 from spoold.system.clock import Clock
-from spoold.system.refusals import Fault, fault_of
+from spoold.system.errnos import Fault, fault_of
 from spoold.worker.handlers.handler import FIELD, Handler
 from spoold.worker.handlers.job_preparation import NONE
 from spoold.worker.handlers.secrets import Secrets
@@ -131,7 +131,7 @@ def unknown(handlers: Mapping[str, Handler], python: PythonSettings, base: Mappi
             asked.setdefault(tuple(sorted({**base, **handler.env}.items())), {})[kind] = top
     found = {}
     for env, tops in asked.items():
-        absent = seeking.missing(set(tops.values()), python.path, dict(env), python.executable)
+        absent = start_checks.missing(set(tops.values()), python.path, dict(env), python.executable)
         found.update({kind: f"it lacks the Python module {top}" for kind, top in tops.items() if top in absent})
     return found
 

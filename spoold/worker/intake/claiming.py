@@ -38,12 +38,10 @@ from spoold.rules.workers.matching import MODULE, MOST_S, fits, free, left_as, p
 from spoold.rules.workers.prefetch import FORGET_S, LATELY, PATIENCE_S, ahead
 from spoold.rules.workers.slots import SLOT, Kept, beside, machine_has, machine_needs, within
 from spoold.runner.job import Ending, RunnerPort
-from spoold.store.absence import names_in
-from spoold.store.lane_moves import list_lanes
-from spoold.store.obstacles import named
-from spoold.store.own_time import Slice
-from spoold.store.polling import Polling
-from spoold.store.refusals import denied
+from spoold.store.existence import names_in
+from spoold.store.lanes_and_archive import list_lanes
+from spoold.store.path_conflicts import denied, named
+from spoold.store.step_timing import Polling, Slice
 from spoold.store.store import Store
 from spoold.system.clock import Clock
 from spoold.system.errnos import Meaning, classify, concerns_one_file

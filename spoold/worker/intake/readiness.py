@@ -20,10 +20,10 @@ from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.rules.gates.standing_requests import halted_by
 from spoold.rules.workers import readiness
 from spoold.rules.workers.readiness import Course, is_meant
-from spoold.store.polling import Polling
+from spoold.store.step_timing import Polling
 from spoold.store.store import Store
+from spoold.system.hardware import Inhibitor
 from spoold.system.host import Host
-from spoold.system.power import Inhibitor
 from spoold.worker.handlers.worker_config import WorkerConfig
 
 # A battery changes in minutes; reading it takes a dozen files.

@@ -10,7 +10,7 @@ from spoold.agents.plan.drawing import Plan
 from spoold.agents.plan.prompting import planner_task, prompt
 from spoold.agents.plan.proposing import asking, keep
 from spoold.agents.prompting import filled
-from spoold.client.agents import Served
+from spoold.client.spool.capabilities import Served
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task

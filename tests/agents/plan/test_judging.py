@@ -7,7 +7,7 @@ import pytest
 from spoold.agents.plan import proposing
 from spoold.agents.plan.answering import completed, read
 from spoold.agents.plan.proposing import FAULTS_MAX, TASKS_MAX, Known, ids_in, judge, tasks_of, unserved
-from spoold.client.agents import Served
+from spoold.client.spool.capabilities import Served
 from spoold.protocol.settings import Settings
 
 SERVED = Served(("coder", "planner"), ("coder", "merge", "planner"))

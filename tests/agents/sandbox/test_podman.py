@@ -13,7 +13,7 @@ from spoold.agents.sandbox.policy import Wrapped
 from spoold.agents.sandbox.probing import probe
 from spoold.agents.sandbox.wrapping import wrap
 from spoold.runner.job import Command, Job
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.agents.sandbox.container import Container
 from tests.agents.sandbox.stage import Stage
 

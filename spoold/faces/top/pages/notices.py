@@ -14,7 +14,7 @@ from spoold.faces.top.pages.page import Page, kept
 from spoold.faces.top.source import Room, Source
 
 if TYPE_CHECKING:
-    from spoold.client.questions import Question
+    from spoold.client.read.questions import Question
 
 ASKS_COLUMNS = (
     Column("TASK", 16, 50),

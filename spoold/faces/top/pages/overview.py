@@ -19,7 +19,7 @@ from spoold.protocol.amount import figure
 from spoold.protocol.errors import Unavailable
 
 if TYPE_CHECKING:
-    from spoold.client.questions import Question
+    from spoold.client.read.questions import Question
     from spoold.client.view import Reason
 
 # From so many columns on there are two.
