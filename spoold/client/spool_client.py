@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from spoold.client.spool.metrics_source import Figures
     from spoold.client.spool.spool_status import Roster
     from spoold.client.view import View
-    from spoold.pictures.scene import Scene
+    from spoold.pictures.picture_data import Scene
     from spoold.protocol.event import Event
     from spoold.protocol.result import Result
     from spoold.protocol.snapshot import Snapshot as Status

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spoold.faces.cli import output
-from spoold.pictures import work
+from spoold.pictures import task_description
 from tests.cli.command import make
 from tests.cli.commands import Done, spool
 from tests.cli.test_verbs import end, put, requests
@@ -137,7 +137,7 @@ def test_a_file_that_may_be_written_anew_is_no_part_of_what_is_approved(
     """`--seen` was taken for a task whose prompt_file had other words in it since."""
     content, said = read_later()
     put(root, f"waiting/{LANE}/5000.{ORDER}.t.a1f0c0d.json", content)
-    wanted = [f"{work.READ} (2 lines)", *(f"  {number}| {line}" for number, line in enumerate(said, 1))]
+    wanted = [f"{task_description.READ} (2 lines)", *(f"  {number}| {line}" for number, line in enumerate(said, 1))]
     assert run("show", "t").lines[-4:-1] == wanted
     monkeypatch.setattr(output, "may_ask", lambda: True)
     monkeypatch.setattr(output, "confirmed", lambda question: False)
@@ -163,7 +163,7 @@ def test_each_field_and_each_line_is_drawn_on_the_terminal(root: Path, run: Run)
         content, _ = evil_task(Random(seed))
         put(root, f"waiting/{LANE}/5000.{ORDER}.t.a1f0c0d.json", content)
         lines = run("show", "t").lines
-        drawn = work.drawn(work.parts_of(content), 2000)
+        drawn = task_description.drawn(task_description.parts_of(content), 2000)
         assert lines[-1 - len(drawn) : -1] == drawn
 
 

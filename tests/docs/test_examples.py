@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.profiles import expand
+from spoold.agents.configuration.profiles import expand
 from spoold.protocol import codec
 from spoold.protocol.fields import Strict
 from spoold.protocol.settings import Settings

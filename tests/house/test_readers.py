@@ -20,13 +20,14 @@ import pytest
 from hypothesis import settings
 from pydantic import BaseModel
 
-from spoold.agents import ending, prompting
-from spoold.agents.adapters import generic, lines
-from spoold.agents.heard import Heard
-from spoold.agents.merge.candidate import workspace_of
-from spoold.agents.sandbox import podman
-from spoold.agents.telemetry.around import Kept
-from spoold.agents.telling import Inbox
+from spoold.agents.adapters import generic, parsing
+from spoold.agents.attempt import prompting
+from spoold.agents.attempt.agent_telemetry import Kept
+from spoold.agents.attempt.prompting import Inbox
+from spoold.agents.merge.candidates import workspace_of
+from spoold.agents.process import ending
+from spoold.agents.process.transcript import Transcript
+from spoold.agents.sandbox import command_line
 from spoold.client.view.queries import runs_of
 from spoold.protocol import agent_messages, codec, plain_settings, plain_status, plain_task
 from spoold.protocol.amount import MOST, is_amount
@@ -70,10 +71,10 @@ PARSERS = {
     "spoold/runner/wire.py": "a supervisor has no package but the standard library; a test reads what is no answer",
     "spoold/runner/pyhost.py": "a host imports nothing of ours; it reads the text that it has just made",
     "spoold/runner/pyseek.py": "a probe imports nothing of ours; it reads what the worker gave it",
-    "spoold/agents/workspace/places.py": "a record of its own, which no agent sees; its model reads it strictly",
+    "spoold/agents/workspace/workspace_layout.py": "a record of its own, for no agent; its model reads it strictly",
     "spoold/system/cleaner.py": "it has no package but the standard library; its own worker wrote the line",
-    "spoold/agents/workspace/saving.py": "it runs without packages; its own parent wrote what it reads",
-    "spoold/agents/workspace/proving.py": "it runs without packages; its own parent wrote what it reads",
+    "spoold/agents/workspace/packer.py": "it runs without packages; its own parent wrote what it reads",
+    "spoold/agents/workspace/push_check.py": "it runs without packages; its own parent wrote what it reads",
     "spoold/doctor/trial_process.py": "it reads what its own parent gave it",
 }
 _PARSES = re.compile(r"\b(?:orjson|json)\.loads?\(|\btomllib\.loads?\(|raw_decode\(|validate_json\(|parse_raw\(")
@@ -341,7 +342,13 @@ def _told(data: bytes) -> Any:
     said = {agent_messages.FIELD: [codec.load(data, FILE)]}
     inbox = Inbox(lambda: data + b"\n", said)
     inbox.next()
-    return prompting.told(found), agent_messages.told_in(said), agent_messages.names_in(said), inbox.had, inbox.given
+    return (
+        prompting.told_messages(found),
+        agent_messages.told_in(said),
+        agent_messages.names_in(said),
+        inbox.had,
+        inbox.given,
+    )
 
 
 def _events(data: bytes) -> Any:
@@ -370,12 +377,12 @@ def _rows(data: bytes) -> Any:
 
 def _agent(data: bytes) -> Any:
     """What an agent prints, line by line."""
-    text, heard, adapter = data.decode(errors="replace"), Heard("sum"), generic.make()
+    text, heard, adapter = data.decode(errors="replace"), Transcript("sum"), generic.make()
     for verb in generic.VERBS:
         for event in adapter.read(f"SPOOL:{verb} {text}", 0.0) * 2:
             heard.take(event)
-    found = list(lines.objects(f"x {text} y {text}"))
-    counts = [(lines.count(value), lines.amount(value)) for one in found for value in one.values()]
+    found = list(parsing.objects(f"x {text} y {text}"))
+    counts = [(parsing.count(value), parsing.amount(value)) for one in found for value in one.values()]
     used = [ending.read_usage(one) for one in found]
     return found, counts, [repr(one) for one in used], ending.figures(heard.usage)
 
@@ -415,23 +422,26 @@ def _value(data: bytes) -> Any:
 
 # Readers of what is no model: by the module that reads, how it goes on with the value. `_value`: by its types alone.
 def _calls(data: bytes) -> bytes:
-    return podman.shorter(data, "seccomp.json", network=False)
+    return command_line.shorter(data, "seccomp.json", network=False)
 
 
 RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
-    "spoold/agents/accepting.py": (_value, WRITTEN),
+    "spoold/agents/workspace/acceptance.py": (_value, WRITTEN),
     "spoold/agents/adapters/generic.py": (_agent, USAGE),
-    "spoold/agents/adapters/lines.py": (_agent, USAGE),
-    "spoold/agents/contract.py": (_value, RESULT),
+    "spoold/agents/adapters/parsing.py": (_agent, USAGE),
+    "spoold/agents/attempt/handler_contract.py": (_value, RESULT),
     "spoold/agents/merge/__main__.py": (_value, {"input": {"task": "a"}}),
-    "spoold/agents/merge/candidate.py": (_written, WRITTEN),
-    "spoold/agents/merge/config.py": (_value, {"repos": ["/a"], "max_files": 5}),
-    "spoold/agents/plan/answering.py": (_task, {"id": "a", "command": ["x"], "after": ["b"]}),
-    "spoold/agents/profiles.py": (_value, PROFILE),
-    "spoold/agents/scanning.py": (_value, {"secrets": ["a"], "tokens": True, "patterns": ["x"]}),
-    "spoold/agents/telemetry/around.py": (_spans, SPANS),
+    "spoold/agents/merge/candidates.py": (_written, WRITTEN),
+    "spoold/agents/configuration/merge_settings.py": (_value, {"repos": ["/a"], "max_files": 5}),
+    "spoold/agents/planning.py": (_task, {"id": "a", "command": ["x"], "after": ["b"]}),
+    "spoold/agents/configuration/profiles.py": (_value, PROFILE),
+    "spoold/agents/configuration/redactor.py": (_value, {"secrets": ["a"], "tokens": True, "patterns": ["x"]}),
+    "spoold/agents/attempt/agent_telemetry.py": (_spans, SPANS),
     "spoold/agents/workspace/committing.py": (_value, {"commit": "0" * 40, "left_out": ["a"]}),
-    "spoold/agents/sandbox/podman.py": (_calls, {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]}),
+    "spoold/agents/sandbox/command_line.py": (
+        _calls,
+        {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]},
+    ),
     "spoold/client/spool/configuration.py": (_value, {"timeout": 5}),
     "spoold/client/read/task_groups.py": (_value, {"parent": "a"}),
     "spoold/client/read/task_info.py": (_value, {"id": "a"}),

@@ -11,7 +11,7 @@ from typing import Any
 from spoold.client.read.questions import Question, Shown
 from spoold.client.read.task_info import TaskInfo
 from spoold.client.view import AGES, AgeRow, BatchRow, Card, Found, LogPart, Noted, Query, Reason, Run
-from spoold.pictures.scene import Need, Scene, Task
+from spoold.pictures.picture_data import Need, Scene, Task
 from spoold.protocol.errors import BadFile, NotFound, Unavailable
 from spoold.protocol.result import Error, Result, Total
 from spoold.protocol.settings import Settings

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
-from spoold.agents.workspace.places import Places, holding, is_taken, read_record
-from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, WorkspaceFailed, commit_of, failure, said
+from spoold.agents.workspace.workspace_layout import Places, holding, is_taken, read_record
 from spoold.system.remover import remove
 from spoold.system.walking import walk
 

@@ -16,12 +16,9 @@ from spoold.client.read.attempt_logs import list_logs
 from spoold.client.read.histories import Histories
 from spoold.client.read.selecting import TRIES, Content, Words, candidates, nothing_fits
 from spoold.client.read.task_info import kind_of, read_content, reason_of, text_in
-from spoold.pictures.figures import telling
-from spoold.pictures.scene import UNKNOWN, Bond, Need, Scene, Task
-from spoold.pictures.traces.laps import Traced
-from spoold.pictures.traces.making import attempt_at, open_laps, spans_of
-from spoold.pictures.traces.otlp import ordered
-from spoold.pictures.traces.span import Link, Span
+from spoold.pictures.picture_data import UNKNOWN, Bond, Need, Scene, Task, telling
+from spoold.pictures.traces.span import Link, Span, ordered
+from spoold.pictures.traces.task_spans import Traced, attempt_at, open_laps, spans_of
 from spoold.pictures.wording import log_text
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, nearest

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from spoold.client.read.task_info import list_attempts, name_of_record, read_records, text_in
-from spoold.pictures.scene import RUNNING, Attempt
+from spoold.pictures.picture_data import RUNNING, Attempt
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Heartbeat, Running

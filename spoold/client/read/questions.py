@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spoold.client.read.task_info import list_attempts, read_content, read_file
-from spoold.pictures import work
+from spoold.pictures import task_description
 from spoold.protocol import codec
 from spoold.protocol.amount import some
 from spoold.protocol.approval import Approval, may_answer
@@ -78,7 +78,7 @@ class Shown:
 
     task: str
     seen: str
-    parts: tuple[work.Part, ...]
+    parts: tuple[task_description.Part, ...]
     asks: bool = False
 
 
@@ -198,7 +198,7 @@ def shown_of(store: Store, located: Located) -> Shown:
     data = read_file(store, located)
     content = codec.load_object(data, located.path)
     asks = content.get("approval") is not None and located.state in _BEFORE
-    return Shown(located.id, _digest(located, data), work.parts_of(content, located.path), asks)
+    return Shown(located.id, _digest(located, data), task_description.parts_of(content, located.path), asks)
 
 
 def refuses_seen(asked: Requested, task: str, seen: str) -> SpoolError | None:

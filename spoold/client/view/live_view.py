@@ -42,7 +42,7 @@ from spoold.client.view.queries import (
 )
 from spoold.client.view.rate_limit import ANSWERS_BURST, ANSWERS_PER_S, Allowance, Answers, through
 from spoold.client.view.refresh import Following, Noted
-from spoold.pictures.scene import Scene
+from spoold.pictures.picture_data import Scene
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import ENDED, State

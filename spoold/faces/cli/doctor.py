@@ -27,9 +27,8 @@ from spoold.faces.cli.output import (
 from spoold.faces.cli.session import session
 
 if TYPE_CHECKING:
-    from spoold.agents.foreseeing import Foreseen
-    from spoold.agents.profiles import Profile
-    from spoold.agents.trial import Tried
+    from spoold.agents.configuration.profiles import Foreseen, Profile
+    from spoold.agents.configuration.trial import Tried
     from spoold.protocol.doctor_report import Remark, Report
     from spoold.worker.handlers.worker_config import WorkerConfig
 
@@ -123,8 +122,8 @@ def try_agents(ctx: typer.Context, file: str | None, *, as_json: bool) -> bool:
 
     Errors: BadFile.
     """
-    from spoold.agents.profiles import expand
-    from spoold.agents.trial import STARTS
+    from spoold.agents.configuration.profiles import expand
+    from spoold.agents.configuration.trial import STARTS
     from spoold.protocol.errors import BadFile
     from spoold.worker.handlers.worker_config import load_config
 
@@ -152,9 +151,8 @@ def try_agents(ctx: typer.Context, file: str | None, *, as_json: bool) -> bool:
 
 
 def _tried(ctx: typer.Context, config: WorkerConfig) -> list[Tried]:
-    from spoold.agents.foreseeing import of_workspace
-    from spoold.agents.profiles import VARIABLE, read_back
-    from spoold.agents.trial import STARTS, try_out, unseen
+    from spoold.agents.configuration.profiles import VARIABLE, of_workspace, read_back
+    from spoold.agents.configuration.trial import STARTS, try_out, unseen
     from spoold.worker.handlers.job_preparation import inherited
     from spoold.worker.handlers.secrets import Secrets
 
@@ -179,8 +177,8 @@ def _tried(ctx: typer.Context, config: WorkerConfig) -> list[Tried]:
 
 def _merges(ctx: typer.Context, config: WorkerConfig, name: str, profile: Profile) -> list[Foreseen]:
     """Return that nothing merges the work of a profile; where its own file does not say so, live workers may."""
-    from spoold.agents.foreseeing import of_merges
-    from spoold.agents.merge.config import REPOS, TABLE, repos_of
+    from spoold.agents.configuration.merge_settings import REPOS, TABLE, repos_of
+    from spoold.agents.configuration.profiles import of_merges
 
     repo, own = str(profile.workspace.get("repo") or ""), config.handlers.get(TABLE)
     if own is not None and REPOS not in own.about:  # it was written by hand
@@ -191,7 +189,7 @@ def _merges(ctx: typer.Context, config: WorkerConfig, name: str, profile: Profil
 
 def _elsewhere(ctx: typer.Context, config: WorkerConfig) -> dict[str, tuple[str, ...]] | None:
     """Return what live workers merge, by worker; None where there is no spool to ask."""
-    from spoold.agents.merge.config import TABLE, repos_of
+    from spoold.agents.configuration.merge_settings import TABLE, repos_of
     from spoold.client.spool.capabilities import list_about
     from spoold.protocol.errors import SpoolError
     from spoold.system.host import SystemHost
@@ -206,9 +204,9 @@ def _elsewhere(ctx: typer.Context, config: WorkerConfig) -> dict[str, tuple[str,
 
 def _merger(config: WorkerConfig) -> list[Tried]:
     """Return what is foreseen of [merge] as a row of its own; [] for nothing."""
-    from spoold.agents.foreseeing import of_branches, of_repositories
-    from spoold.agents.merge.config import TABLE, repos_of
-    from spoold.agents.trial import Tried
+    from spoold.agents.configuration.merge_settings import TABLE, repos_of
+    from spoold.agents.configuration.profiles import of_branches, of_repositories
+    from spoold.agents.configuration.trial import Tried
 
     own = config.handlers.get(TABLE)
     repos = repos_of(own.about) if own is not None else ()

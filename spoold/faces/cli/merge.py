@@ -54,7 +54,7 @@ def merge(
     after it (`--after`) begins with the work in the branch."""
     from pydantic import ValidationError
 
-    from spoold.agents.merge.wanted import merge_task
+    from spoold.agents.merge.merge_request import merge_task
     from spoold.protocol.errors import BadFile
 
     with session(ctx).spool() as spool:
@@ -72,8 +72,8 @@ def merge(
 
 def repository_of(spool: SpoolClient, ids: list[str]) -> str:
     """Return the one repository in which the tasks worked. Errors: SpoolError."""
-    from spoold.agents.merge.candidate import workspace_of
-    from spoold.agents.workspace.addresses import same
+    from spoold.agents.merge.candidates import workspace_of
+    from spoold.agents.workspace.repository_config import same
     from spoold.client.spool.waiting import NotFinished
     from spoold.protocol.errors import SpoolError, WrongValue
 

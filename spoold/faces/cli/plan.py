@@ -21,7 +21,7 @@ from spoold.faces.cli.session import session
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.agents.plan.drawing import Plan
+    from spoold.agents.planning import Plan
     from spoold.client.spool_client import SpoolClient
     from spoold.protocol.errors import BadFile
 
@@ -118,7 +118,7 @@ def _usage(problem: str, mend: str) -> BadFile:
 
 def _asked(spool: SpoolClient, feature: str, agent: str, task_id: str | None, place: dict[str, str]) -> str:
     """Submit the task of the planner; returns its id."""
-    from spoold.agents.plan.prompting import planner_task
+    from spoold.agents.planning import planner_task
     from spoold.client.spool.submission import suffix
     from spoold.faces.cli.values import standard_input
     from spoold.protocol.names import slug
@@ -157,9 +157,9 @@ def _answer(spool: SpoolClient, task_id: str) -> tuple[str, str]:
 
 def _decided(spool: SpoolClient, planner: str, words: str, *, yes: bool, approve: bool, as_json: bool) -> Found:
     """Judge the answer, show it, and submit it if a person says so."""
-    from spoold.agents.plan import proposing
+    from spoold.agents import planning
 
-    proposal = proposing.propose(spool, planner, words, os.environ)
+    proposal = planning.propose(spool, planner, words, os.environ)
     kept = proposal.path or f"the result of {planner} (`spool result {planner}`)"
     found = Found(planner, proposal.path, list(proposal.tasks), [str(fault) for fault in proposal.faults])
     if proposal.plan is None:
@@ -175,9 +175,9 @@ def _decided(spool: SpoolClient, planner: str, words: str, *, yes: bool, approve
             f"warning: no live worker takes {', '.join(map(output.within, proposal.unserved))}; that would wait"
         )
     if approve:
-        found.ids, found.approval = proposing.submit_asking(spool, proposal)
+        found.ids, found.approval = planning.submit_asking(spool, proposal)
     elif yes or (not as_json and _says_yes(len(found.tasks))):
-        found.ids = proposing.submit(spool, proposal)
+        found.ids = planning.submit(spool, proposal)
     else:
         output.remark(
             f"spool: nothing was submitted. The plan is in {kept}; "

@@ -36,8 +36,7 @@ def report(
     slowest tasks, and tokens and cost by model and by task. Anyone who has the file can read these logs.
     """
     with session(ctx).spool() as spool:
-        from spoold.pictures.report_html import write
-        from spoold.pictures.report_tables import TOP
+        from spoold.pictures.report_html import TOP, write
 
         text = write(spool.scene(batch, tails=TOP))
     saving.save(text, html, "--html")

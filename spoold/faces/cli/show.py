@@ -122,9 +122,9 @@ def _print_work(spool: SpoolClient, located: Located) -> None:
 
 def print_parts(shown: Shown) -> None:
     """Print what a task runs: whole where a person is to confirm it, else as much as has room."""
-    from spoold.pictures import work
+    from spoold.pictures import task_description
 
-    lines, more = work.drawn(shown.parts, output.width() or WIDEST), ""
+    lines, more = task_description.drawn(shown.parts, output.width() or WIDEST), ""
     if not shown.asks:
         lines, more = output.few(lines, LINES)
     for line in [*lines, *filter(None, (more,))]:
@@ -139,8 +139,8 @@ def _print(info: TaskInfo) -> None:
             text = output.one_line(str(value), 1000)
             archived = " (archived)" if _archived(info, field) else ""
             output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
-    if work := _work(info):
-        output.print_prose(f"{'work':<13}{output.one_line(work, 1000)}", " " * 13)
+    if task_description := _work(info):
+        output.print_prose(f"{'work':<13}{output.one_line(task_description, 1000)}", " " * 13)
     if info.failures or info.crashes:
         failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
         output.print_prose(f"{'charged':<13}{failures}, {crashes}", " " * 13)

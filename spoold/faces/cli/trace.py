@@ -88,7 +88,7 @@ def trace(
     if send is not None and endpoint is not None:
         send(found.spans, endpoint)
     else:
-        from spoold.pictures.traces.otlp import lines
+        from spoold.pictures.traces.span import lines
 
         saving.save("".join(lines(found.spans)), out, "--out")
     if endpoint is not None or out not in (None, "-"):

@@ -43,7 +43,7 @@ def up(
     """Run a master and workers here.
 
     Ctrl-C drains them; a second Ctrl-C hands back their running tasks."""
-    from spoold.agents.profiles import expand
+    from spoold.agents.configuration.profiles import expand
     from spoold.daemon import up as daemon
 
     # A mistake in the spool or the file is reported here once, not by every child.

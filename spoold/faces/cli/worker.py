@@ -48,7 +48,7 @@ def worker(
     It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with
     --allow-command; types run by the handlers in the configuration.
     """
-    from spoold.agents.profiles import expand
+    from spoold.agents.configuration.profiles import expand
     from spoold.daemon.processes import worker_main
     from spoold.worker.handlers.worker_config import load_config
 

@@ -17,7 +17,7 @@ from spoold.faces.cli.values import duration
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.agents.workspace.places import Places
+    from spoold.agents.workspace.workspace_layout import Places
 
 UNSAVED = 1
 
@@ -49,7 +49,7 @@ def workspace(words: Words, directory: Dir = None, keep: Keep = None, as_json: J
     `ls` lists them. `open TASK` prints the directory of the newest one of a task. `gc` pushes what killed attempts
     left, and then removes the workspaces that ended long enough ago and of which the remote has everything. Exit code
     1 where one stays since the remote was not seen to have all of its work."""
-    from spoold.agents.workspace.places import Places
+    from spoold.agents.workspace.workspace_layout import Places
     from spoold.protocol.errors import BadFile
 
     action, rest = words[0], words[1:]
@@ -68,7 +68,7 @@ def workspace(words: Words, directory: Dir = None, keep: Keep = None, as_json: J
 
 
 def _list(where: Places, *, as_json: bool) -> None:
-    from spoold.agents.workspace.showing import list_workspaces
+    from spoold.agents.workspace.workspace_retention import list_workspaces
 
     found = list_workspaces(where)
     if as_json:
@@ -82,14 +82,14 @@ def _list(where: Places, *, as_json: bool) -> None:
 
 
 def _open(where: Places, task: str, *, as_json: bool) -> None:
-    from spoold.agents.workspace.showing import find
+    from spoold.agents.workspace.workspace_retention import find
 
     found = find(where, task)
     print_json(found) if as_json else print_exactly(found.directory)
 
 
 def _collect(where: Places, keep_s: float | None, *, as_json: bool) -> None:
-    from spoold.agents.workspace.workspace import collect
+    from spoold.agents.workspace.attempt_workspace import collect
 
     judged = collect(where, keep_s)
     unsaved = [one for one in judged if one.unsaved]

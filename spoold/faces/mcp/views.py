@@ -17,7 +17,7 @@ from spoold.client.read.task_info import not_ended
 from spoold.client.spool.waiting import read_result
 from spoold.faces.mcp.session import Session
 from spoold.faces.mcp.tool import Answer
-from spoold.pictures.traces.told import without_spans
+from spoold.pictures.traces.agent_spans import without_spans
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code, Result, Status, remark_of, why_ended

@@ -12,7 +12,7 @@ from typing import Any
 
 from spoold.faces.top.lines import NODE, QUESTION, TASK, TYPE, Behind
 from spoold.faces.top.source import Source
-from spoold.pictures import work
+from spoold.pictures import task_description
 from spoold.protocol import codec
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import SpoolError
@@ -38,7 +38,7 @@ class Proposal:
     done: str
     asks: str = ""
     must: bool = False
-    runs: tuple[work.Part, ...] = ()
+    runs: tuple[task_description.Part, ...] = ()
 
 
 _EFFECTS = {

@@ -20,7 +20,7 @@ from textual.widgets import Input
 from spoold.faces.top.acts import Proposal
 from spoold.faces.top.lines import Line, Word, word, wrap
 from spoold.faces.top.sheet import Drawn
-from spoold.pictures import work
+from spoold.pictures import task_description
 from spoold.protocol.amount import amount
 
 
@@ -112,7 +112,7 @@ class Confirm(ModalScreen[Chosen | None]):
         """Draw what the task runs, above; returns what has to be said of it."""
         if not self._proposal.runs:
             return []
-        rows: list[Line] = [(Word(row),) for row in work.drawn(self._proposal.runs, width - 1)]
+        rows: list[Line] = [(Word(row),) for row in task_description.drawn(self._proposal.runs, width - 1)]
         room = max(3, self.app.size.height - len(self._options) - 10)
         drawn = self.query_one("#work", Drawn)
         drawn.styles.height = len(rows)

@@ -18,8 +18,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from spoold.pictures.traces import conventions as said
-from spoold.pictures.traces.otlp import SPANS_MAX
-from spoold.pictures.traces.span import Kind, Span
+from spoold.pictures.traces.span import SPANS_MAX, Kind, Span
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import SpoolError, Unavailable
 from spoold.protocol.trace_ids import Context

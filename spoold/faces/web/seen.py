@@ -17,7 +17,7 @@ from typing import Any
 from spoold.client.read import questions, selecting
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import Card
-from spoold.pictures import work
+from spoold.pictures import task_description
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
@@ -99,7 +99,7 @@ class Asking:
     order: str
     by: str
     at: str
-    does: tuple[work.Part, ...]
+    does: tuple[task_description.Part, ...]
     file: str
     digest: str
 
@@ -146,8 +146,8 @@ def _is_of(one: questions.Question, about: str) -> bool:
     return one.question == about if about else one.attempt is None
 
 
-def _does(data: bytes, path: str) -> tuple[work.Part, ...]:
+def _does(data: bytes, path: str) -> tuple[task_description.Part, ...]:
     try:
-        return work.parts_of(codec.load_object(data, path), path)
+        return task_description.parts_of(codec.load_object(data, path), path)
     except BadFile:
         return ()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from spoold.agents.context.copied import copied
+from spoold.agents.process.confinement import copied
 from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool_client import SpoolClient
 from tests.client.cluster import Cluster

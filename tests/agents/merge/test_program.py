@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from spoold.agents.configuration.profiles import expand
 from spoold.agents.merge.__main__ import main
-from spoold.agents.profiles import expand
-from spoold.agents.workspace.git import GitFailed
-from spoold.agents.workspace.remote import said
+from spoold.agents.workspace.git import GitFailed, said
 from spoold.client.spool import capabilities
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock

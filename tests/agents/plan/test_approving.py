@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.plan.drawing import Plan
-from spoold.agents.plan.prompting import planner_task, prompt
-from spoold.agents.plan.proposing import asking, keep
-from spoold.agents.prompting import filled
+from spoold.agents.attempt.prompting import filled
+from spoold.agents.planning import Plan, asking, keep, planner_task, prompt
 from spoold.client.spool.capabilities import Served
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.settings import Settings

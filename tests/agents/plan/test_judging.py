@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from spoold.agents.plan import proposing
-from spoold.agents.plan.answering import completed, read
-from spoold.agents.plan.proposing import FAULTS_MAX, TASKS_MAX, Known, ids_in, judge, tasks_of, unserved
+from spoold.agents import planning
+from spoold.agents.planning import FAULTS_MAX, TASKS_MAX, Known, completed, ids_in, judge, read, tasks_of, unserved
 from spoold.client.spool.capabilities import Served
 from spoold.protocol.settings import Settings
 
@@ -91,5 +90,5 @@ def test_limits_of_the_spool_and_of_a_plan_are_faults(monkeypatch: pytest.Monkey
     answer = read(json.dumps({"id": "a", "agent": "coder", "prompt": "x" * 2000}), "plan")
     (fault,) = judge(answer, small, "plan", Known(SERVED, {}))
     assert str(fault).startswith("plan line 1: has ")
-    monkeypatch.setattr(proposing, "TASKS_MAX", 0)
+    monkeypatch.setattr(planning, "TASKS_MAX", 0)
     assert "plan less" in str(judge(answer, small, "plan", Known(SERVED, {}))[0])

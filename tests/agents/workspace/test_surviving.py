@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.workspace import mirror
-from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.workspace.git import Git, WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed
 
 

@@ -22,7 +22,7 @@ from spoold.protocol.amount import amount, figure
 from spoold.protocol.errors import SpoolError
 
 if TYPE_CHECKING:
-    from spoold.pictures.scene import Scene
+    from spoold.pictures.picture_data import Scene
 
 _CAUSES = 8
 _BAR_MOST = 100

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spoold.faces.top.lines import TASK, Behind, Row, Word, state, word
-from spoold.pictures.scene import Bond
+from spoold.pictures.picture_data import Bond
 
 if TYPE_CHECKING:
-    from spoold.pictures.scene import Scene, Task
+    from spoold.pictures.picture_data import Scene, Task
 
 BONDS = tuple(bond.value for bond in Bond)
 # Of one task, and of a batch: a person who needs more has `spool graph`.

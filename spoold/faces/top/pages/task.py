@@ -24,7 +24,7 @@ from spoold.protocol.result import why_ended
 
 if TYPE_CHECKING:
     from spoold.client.read.task_info import TaskInfo
-    from spoold.pictures.scene import Scene
+    from spoold.pictures.picture_data import Scene
     from spoold.protocol.result import Result
     from spoold.protocol.settings import Settings
 

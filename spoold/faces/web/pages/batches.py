@@ -21,10 +21,10 @@ from spoold.faces.web import address
 from spoold.faces.web.address import Address
 from spoold.faces.web.headers import BARE_POLICY
 from spoold.faces.web.site import FILES_S, Raw, Shown, Site, raw
-from spoold.pictures import figures, graph_svg, sheet, timeline_svg
-from spoold.pictures.captions import lasted
+from spoold.pictures import graph_svg, picture_data, svg, timeline_svg
+from spoold.pictures.boxes import lasted
 from spoold.pictures.graph_svg import Href
-from spoold.pictures.scene import Scene
+from spoold.pictures.picture_data import Scene
 from spoold.pictures.svg import Markup as Drawn
 from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.lifecycle import SHOWN
@@ -88,24 +88,24 @@ def show(site: Site, asked: Address) -> Shown:
 
 def _cause(site: Site, name: str, code: str) -> Shown:
     """The tasks of a batch that failed for one cause. Errors: NotFound."""
-    for cause in figures.causes(site.view.scene(name)):
+    for cause in picture_data.causes(site.view.scene(name)):
         if cause.code == code:
             return Shown("cause", f"Batch {name}", {"name": name, "cause": cause}, nav="/batches")
     raise NotFound(f"No task of batch {name} failed for that cause.")
 
 
 def _drawn(scene: Scene, name: str) -> dict[str, Any]:
-    causes = figures.causes(scene)
+    causes = picture_data.causes(scene)
     return {
         "scene": scene,
         "pictures": [(kind, *_picture(scene, name, kind)) for kind in PICTURES],
         "causes": causes[:ROWS],
         "causes_left": len(causes) - ROWS,
-        "models": [(model, spent) for model, spent in figures.by_model(scene).items() if model or spent.tokens][
+        "models": [(model, spent) for model, spent in picture_data.by_model(scene).items() if model or spent.tokens][
             :ROWS
         ],
-        "slowest": _with_time(figures.slowest(scene)[:5]),
-        "dearest": figures.dearest(scene)[:5],
+        "slowest": _with_time(picture_data.slowest(scene)[:5]),
+        "dearest": picture_data.dearest(scene)[:5],
         "lasted": lasted,
     }
 
@@ -123,7 +123,7 @@ def _picture(scene: Scene, name: str, kind: str) -> tuple[Markup | None, str]:
 
 def picture(site: Site) -> Callable[[Request], Response]:
     """Return the endpoint that sends a picture of a batch as a file."""
-    style = base64.b64encode(hashlib.sha256(sheet.drawing().encode()).digest()).decode()
+    style = base64.b64encode(hashlib.sha256(svg.drawing().encode()).digest()).decode()
     policy = BARE_POLICY.replace("default-src 'none'", f"default-src 'none'; style-src 'sha256-{style}'")
 
     def answer(request: Request) -> Response:

@@ -14,7 +14,7 @@ from spoold.faces.web.address import Address
 from spoold.faces.web.later import Answer
 from spoold.faces.web.pages import logs
 from spoold.faces.web.site import FILES_S, Shown, Site
-from spoold.pictures import work
+from spoold.pictures import task_description
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import is_id, key
@@ -59,7 +59,7 @@ def show(site: Site, asked: Address, task: str) -> Shown:
         "log_attempt": attempt,
         "part": part,
         "no_log": no_log,
-        "given": work.parts_of(info.task),
+        "given": task_description.parts_of(info.task),
         "result": info.attempts[-1] if info.attempts else None,
         "needs": _needs(site, info.task),
         "dependants": dependants.value,
