@@ -130,7 +130,7 @@ def moving(checkout: Path) -> dict[str, int]:
 
 
 def _pool(checkout: Path, task: Mapping[str, object] | None) -> tuple[set[tuple[str, str]], set[str]]:
-    """Run a leader and a worker for a while; returns which module called which, and what `explain` of the task loads."""
+    """Run a leader and a worker for a while; returns which module called which, and what `explain` then loads."""
     folder = Path(tempfile.mkdtemp(prefix="spoold-structure-"))
     try:
         return _watched(checkout, folder, task)

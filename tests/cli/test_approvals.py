@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.faces.cli import output
+from spoold.faces.cli.terminal import output
 from spoold.pictures import task_description
 from tests.cli.command import make
 from tests.cli.commands import Done, spool

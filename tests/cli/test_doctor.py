@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.doctor import show
+from spoold.faces.cli.verbs.doctor import show
 from spoold.protocol.doctor_report import Remark, Report
 from spoold.protocol.heartbeat import Capabilities
 from spoold.store.own_heartbeat import Presence

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.init import strategy
+from spoold.faces.cli.verbs.init import strategy
 from spoold.protocol import layout
 from spoold.protocol.doctor_report import Remark, Report, Strategy
 from spoold.protocol.errors import Unavailable

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.screen import Block, Line, Table, lines, renderable
-from spoold.faces.cli.status import blocks
+from spoold.faces.cli.terminal.screen import Block, Line, Table, lines, renderable
+from spoold.faces.cli.verbs.status import blocks
 from spoold.protocol.snapshot import Snapshot
 from tests.cli.command import leader, make, spool
 from tests.cli.test_status import PICTURE

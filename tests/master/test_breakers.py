@@ -9,7 +9,7 @@ import pytest
 from spoold.client.read.explanation import explain
 from spoold.client.read.long_listing import describe
 from spoold.client.spool.spool_status import status
-from spoold.faces.cli.status import blocks
+from spoold.faces.cli.verbs.status import blocks
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import TaskName
 from spoold.store.journal import Reader

@@ -6,9 +6,8 @@ import re
 from typing import Any
 
 from spoold.client.spool.metrics_source import Figures, Room, measure
-from spoold.faces.metrics import families as f
-from spoold.faces.metrics.exposition import text_of
-from spoold.faces.metrics.families import OTHER, Histogram, bounded
+from spoold.faces.metrics import exposition as f
+from spoold.faces.metrics.exposition import OTHER, Histogram, bounded, text_of
 from spoold.faces.metrics.gauges import samples
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.snapshot import Snapshot

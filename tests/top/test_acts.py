@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spoold.client.read.questions import Question, Shown
-from spoold.faces.top.keys import ACTIONS, KEYS
+from spoold.faces.top.views import ACTIONS, KEYS
 from spoold.pictures import task_description
 from spoold.protocol.errors import SpoolError
 from tests.support.said import read_later

@@ -7,8 +7,7 @@ from rich.cells import cell_len
 from textual import events
 
 from spoold.client.read.questions import Question
-from spoold.faces.top.keys import DIGITS
-from spoold.faces.top.views import VIEWS
+from spoold.faces.top.views import DIGITS, VIEWS
 from tests.support.view import AT, PretendedView, cards
 from tests.top.pilot import LARGE, SMALL, opened, run
 

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from spoold.faces.web import seen
-from spoold.faces.web.acting import DEEDS, note, told
-from spoold.faces.web.seen import Mark
+from spoold.faces.web import action_pages
+from spoold.faces.web.action_pages import DEEDS, Mark, note, told
 from spoold.pictures import task_description
 from spoold.protocol.request import Verb
 from tests.cli.command import leader, make
@@ -265,8 +264,8 @@ def test_a_long_prompt_is_folded_and_whole(browser: Browser) -> None:
 
 def test_a_task_that_cannot_be_read_shows_nothing_that_runs(browser: Browser) -> None:
     (token,) = (browser.root / "waiting" / "type=deploy").iterdir()
-    assert seen._does(b"{", str(token)) == ()
-    assert task_description.drawn(seen._does(b'{"comand": "x"}', str(token))) == ['comand: "x"']
+    assert action_pages._does(b"{", str(token)) == ()
+    assert task_description.drawn(action_pages._does(b'{"comand": "x"}', str(token))) == ['comand: "x"']
 
 
 def test_a_task_cannot_answer_through_the_pages(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

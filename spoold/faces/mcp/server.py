@@ -1,7 +1,9 @@
-"""The protocol: lists tools and resources, calls them, and bounds each call.
+"""The protocol: lists tools and resources, calls them, and bounds each call; over HTTP or on stdin and stdout.
 
 Law: a call answers within CALL_MOST_S, whatever the spool does. An error of a call is an answer with words, so that a
-model can correct itself; only an unknown resource is an error of the protocol, which has no other place for it.
+model can correct itself; only an unknown resource is an error of the protocol, which has no other place for it. A
+tool for operators does not exist for an agent: it is not listed, and a call of it says who may call it. On stdin and
+stdout, stdout has messages of the protocol and nothing else, and the server ends when its client closes stdin.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import anyio.to_thread
 import orjson
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -38,11 +41,23 @@ from mcp_types import (
 from mcp_types import Tool as ToolOnTheWire
 
 from spoold.client.read.attempt_logs import last_bytes
-from spoold.faces.mcp.registry import tool_for, tools_for
-from spoold.faces.mcp.roles import Role
-from spoold.faces.mcp.session import Session
-from spoold.faces.mcp.tasks import ListTasks, listed
+from spoold.faces.mcp.background import CHECK_BACKGROUND, KILL_BACKGROUND, LIST_BACKGROUND, RUN_BACKGROUND
+from spoold.faces.mcp.coordination import GET_CONTEXT, PUT_CONTEXT, RELEASE_FILES, REPORT_PROGRESS, RESERVE_FILES
+from spoold.faces.mcp.delegation import DELEGATE_TASK, SUBMIT_TASKS
+from spoold.faces.mcp.people import APPROVE, ASK_HUMAN
+from spoold.faces.mcp.pool import DRAIN, GET_STATUS, KILL_ALL, SCALE_WORKERS, SPAWN_WORKERS
+from spoold.faces.mcp.session import Role, Session
+from spoold.faces.mcp.tasks import (
+    CANCEL_TASK,
+    EXPLAIN_TASK,
+    GET_TASK_RESULT,
+    LIST_TASKS,
+    TELL_TASK,
+    ListTasks,
+    listed,
+)
 from spoold.faces.mcp.tool import Answer, Tool
+from spoold.faces.mcp.waits import WAIT_TASKS
 from spoold.protocol import codec
 from spoold.protocol.codec import WRITTEN_DEPTH
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
@@ -238,3 +253,66 @@ def told(error: Exception) -> str:
     else:
         text = BUG
     return text if len(text) <= MOST else f"{text[:MOST]} …"
+
+
+# All tools, in the order in which a client lists them.
+
+
+TOOLS = (
+    DELEGATE_TASK,
+    GET_TASK_RESULT,
+    LIST_TASKS,
+    CANCEL_TASK,
+    TELL_TASK,
+    RUN_BACKGROUND,
+    CHECK_BACKGROUND,
+    LIST_BACKGROUND,
+    KILL_BACKGROUND,
+    SUBMIT_TASKS,
+    WAIT_TASKS,
+    EXPLAIN_TASK,
+    GET_STATUS,
+    RESERVE_FILES,
+    RELEASE_FILES,
+    ASK_HUMAN,
+    REPORT_PROGRESS,
+    GET_CONTEXT,
+    PUT_CONTEXT,
+    SPAWN_WORKERS,
+    SCALE_WORKERS,
+    DRAIN,
+    KILL_ALL,
+    APPROVE,
+)
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def tools_for(role: Role) -> list[Tool]:
+    """Return the tools that a role has."""
+    return [tool for tool in TOOLS if role is Role.OPERATOR or not tool.operators_only]
+
+
+def tool_for(role: Role, name: str) -> Tool:
+    """Return a tool by its name. Errors: SpoolError for one that is not there, or not for this role."""
+    tool = BY_NAME.get(name)
+    if tool is None:
+        raise SpoolError(
+            f"there is no tool {name[:100]!r}. Fix: use one of {', '.join(t.name for t in tools_for(role))}."
+        )
+    if tool.operators_only and role is not Role.OPERATOR:
+        raise SpoolError(f"{name} is for operators, and this server has the role {role}. Fix: ask a person to do it.")
+    return tool
+
+
+# The server on stdin and stdout.
+
+
+def run_on_stdio(session: Session) -> None:
+    """Serve until the client closes stdin."""
+    anyio.run(_run, session)
+
+
+async def _run(session: Session) -> None:
+    server = serve(session)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())

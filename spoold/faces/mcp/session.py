@@ -1,7 +1,7 @@
 """One server's spool, role and memory: what it submitted, reserved and reported.
 
 Law: all of it is gone when the server ends; within a task the spool remembers whose child a task is. Calls run side
-by side, so what they share is only added to.
+by side, so what they share is only added to. Within a task, of whatever spool, nobody is an operator.
 
 Touches: threads, the clock, the environment.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,8 +23,7 @@ from spoold.client.read.selecting import Located, Selection, find, select
 from spoold.client.read.task_groups import Families
 from spoold.client.read.task_info import read_content, text_in
 from spoold.client.spool.connection import caller
-from spoold.faces.mcp.crew import Crew
-from spoold.faces.mcp.roles import Role, role_of
+from spoold.faces.mcp.local_workers import Crew
 from spoold.protocol.amount import some
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import State
@@ -31,6 +31,31 @@ from spoold.protocol.names import key
 
 if TYPE_CHECKING:
     from spoold.client.spool_client import SpoolClient
+
+
+# The roles of a caller: `agent` and `operator`.
+
+
+class Role(StrEnum):
+    """An agent reaches the tasks below it; an operator reaches all, answers questions, and stops the pool."""
+
+    AGENT = "agent"
+    OPERATOR = "operator"
+
+
+def role_of(wanted: str, own: str | None, environ: Mapping[str, str] = os.environ) -> Role:
+    """Return the role for this process. own: the task in which it runs. Errors: SpoolError."""
+    try:
+        role = Role(wanted)
+    except ValueError:
+        raise SpoolError(f"--role: {wanted!r} is no role. Fix: use {' or '.join(Role)}.") from None
+    within = own or environ.get("SPOOL_TASK_ID")
+    if within and role is Role.OPERATOR:
+        raise SpoolError(
+            f"--role: this runs within task {within}, and a task cannot be an operator. "
+            "Fix: leave --role out, or start it outside of tasks."
+        )
+    return role
 
 
 class Session:

@@ -15,10 +15,9 @@ from spoold.client.read.preconditions import when
 from spoold.client.read.selecting import Located
 from spoold.client.read.task_groups import cancel_tree
 from spoold.client.read.task_info import kind_of, read_content, result_of
-from spoold.faces.mcp.arguments import NUMBER, Arguments, Id, Reason
 from spoold.faces.mcp.session import Session
-from spoold.faces.mcp.tool import Answer, Tool
-from spoold.faces.mcp.views import TaskResult, TaskRow, finished, row_of, status_of, unfinished
+from spoold.faces.mcp.task_answers import TaskResult, TaskRow, finished, row_of, status_of, unfinished
+from spoold.faces.mcp.tool import NUMBER, Answer, Arguments, Id, Reason, Tool
 from spoold.protocol.agent_messages import TEXT_MAX
 from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import ENDED, State

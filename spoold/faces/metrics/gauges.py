@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spoold.faces.metrics import families as f
-from spoold.faces.metrics.families import Family, Samples, bounded
+from spoold.faces.metrics import exposition as f
+from spoold.faces.metrics.exposition import Family, Samples, bounded
 from spoold.protocol.timestamps import moment
 from spoold.protocol.version import __version__
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from spoold.faces.web.copies import Copy, copy_of
+from spoold.faces.web.page_cache import Copy, copy_of
 from spoold.faces.web.site import respond
 from spoold.pictures import svg
 from spoold.pictures.palette import DARK, LIGHT, Scheme

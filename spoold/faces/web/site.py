@@ -27,10 +27,9 @@ from starlette.routing import BaseRoute, Route
 
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import View
-from spoold.faces.web import address
-from spoold.faces.web.copies import Copies, Copy, copy_of
-from spoold.faces.web.headers import BARE_POLICY
-from spoold.faces.web.later import Later
+from spoold.faces.web import page_address
+from spoold.faces.web.page_cache import Copies, Copy, Later, copy_of
+from spoold.faces.web.security import BARE_POLICY
 from spoold.pictures.ansi import Span
 from spoold.pictures.palette import GLYPHS
 from spoold.pictures.wording import clip, visible
@@ -123,7 +122,7 @@ def _endpoint(site: Site, page: Page, *, reads: bool) -> Callable[[Request], Res
 
 def _made(site: Site, page: Page, request: Request, *, part: bool, version: int, now: float, fresh_s: float) -> Copy:
     try:
-        shown = page(site, address.read(request.url.query), **request.path_params)
+        shown = page(site, page_address.read(request.url.query), **request.path_params)
     except SpoolError as error:
         shown = failed(error)
     if shown.again or shown.status != 200:
@@ -247,8 +246,8 @@ def environment() -> Environment:
         "state": state,
         "usd": usd,
     }
-    made.globals |= {"link": address.link, "task_link": address.task, "tasks_link": address.tasks}
-    made.globals |= {"batch_link": address.batch, "share_of": share_of}
+    made.globals |= {"link": page_address.link, "task_link": page_address.task, "tasks_link": page_address.tasks}
+    made.globals |= {"batch_link": page_address.batch, "share_of": share_of}
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.faces.cli.merge import repository_of
+from spoold.faces.cli.verbs.merge import repository_of
 from spoold.protocol.errors import SpoolError
 from tests.agents.workspace.repos import Remote
 from tests.cli.commands import spool
