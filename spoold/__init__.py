@@ -30,13 +30,13 @@ from spoold.protocol.version import __version__
 _EXPORTS = {
     "Spool": "spoold.daemon.embedded",
     "SpoolExecutor": "spoold.client.executor",
-    "Page": "spoold.client.reading",
+    "Page": "spoold.client.spool_client",
     "Result": "spoold.protocol.result",
     "State": "spoold.protocol.lifecycle",
     "Status": "spoold.protocol.snapshot:Snapshot",
-    "TaskInfo": "spoold.client.info",
-    "TaskFailed": "spoold.client.failures",
-    "NotFinished": "spoold.client.failures",
+    "TaskInfo": "spoold.client.read.task_info",
+    "TaskFailed": "spoold.client.spool.waiting",
+    "NotFinished": "spoold.client.spool.waiting",
     "SpoolError": "spoold.protocol.errors",
     "BadFile": "spoold.protocol.errors",
     "NotFound": "spoold.protocol.errors",
@@ -46,9 +46,9 @@ _EXPORTS = {
 
 if TYPE_CHECKING:
     from spoold.client.executor import SpoolExecutor
-    from spoold.client.failures import NotFinished, TaskFailed
-    from spoold.client.info import TaskInfo
-    from spoold.client.reading import Page
+    from spoold.client.read.task_info import TaskInfo
+    from spoold.client.spool.waiting import NotFinished, TaskFailed
+    from spoold.client.spool_client import Page
     from spoold.daemon.embedded import Spool
     from spoold.protocol.errors import BadFile, NotFound, SpoolError, Unavailable, WaitTimeout
     from spoold.protocol.lifecycle import State

@@ -20,8 +20,8 @@ def checkpoint(value: Any) -> int:
     """
     if not _within_a_task():
         return 0
-    from spoold.client.connection import Connection
-    from spoold.client.steps import Steps
+    from spoold.client.context_and_steps import Steps
+    from spoold.client.spool.connection import Connection
 
     with Connection(os.environ["SPOOL_ROOT"]) as spool:
         return Steps(spool).save(value)
@@ -34,8 +34,8 @@ def restore(default: Any = None) -> Any:
     """
     if not _within_a_task():
         return default
-    from spoold.client.connection import Connection
-    from spoold.client.steps import Steps
+    from spoold.client.context_and_steps import Steps
+    from spoold.client.spool.connection import Connection
 
     with Connection(os.environ["SPOOL_ROOT"]) as spool:
         found = Steps(spool).last()

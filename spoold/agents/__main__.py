@@ -1,6 +1,6 @@
 """`python -m spoold.agents`: the handler of every profile; with `check` the trial of one.
 
-Law: nothing but the start; `running` and `checking` do the work.
+Law: nothing but the start; `attempt.one_attempt` and `configuration.trial` do the work.
 
 Touches: processes, the environment.
 """
@@ -9,10 +9,10 @@ import os
 import sys
 
 if sys.argv[1:] == ["check"]:
-    from spoold.agents.checking import check
+    from spoold.agents.configuration.trial import check
 
     sys.exit(check(os.environ))
 
-from spoold.agents.running import main
+from spoold.agents.attempt.one_attempt import main
 
 sys.exit(main())

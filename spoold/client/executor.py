@@ -1,9 +1,9 @@
 """SpoolExecutor: concurrent.futures over a spool, for functions that the workers can import too.
 
 Law: only the thread that takes a future out of the table finishes it, so that a result and a cancel that come
-together do not both finish it. Touches one thread of its own.
+together do not both finish it.
 
-Touches: threads.
+Touches: threads, the clock.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
-from spoold.client import chunks, logs
-from spoold.client.arguments import check_arguments, target_of
-from spoold.client.failures import TaskFailed
+import orjson
+
+from spoold.client.read import attempt_logs
+from spoold.client.spool.submission import check_arguments, target_of
+from spoold.client.spool.waiting import TaskFailed, Waiter
 from spoold.client.spool_client import SpoolClient
-from spoold.client.waiting import Waiter
-from spoold.protocol.errors import NotFound, SpoolError
+from spoold.protocol.amount import amount
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import key
 from spoold.protocol.result import Result, Status
 
@@ -103,9 +108,9 @@ class SpoolExecutor(Executor):
         if chunksize == 1:
             return super().map(fn, *iterables, timeout=timeout)
         calls = zip(*iterables, strict=False)
-        made = chunks.drafts(target_of(fn), calls, chunksize, self._spool.store.settings.drop.max_bytes)
+        made = drafts(target_of(fn), calls, chunksize, self._spool.store.settings.drop.max_bytes)
         tasks = [{**self._fields, **draft} for draft in made]
-        return chunks.results(self._begin(lambda: self._spool.submit_many(tasks)), timeout)
+        return results(self._begin(lambda: self._spool.submit_many(tasks)), timeout)
 
     def _begin(self, drop: Callable[[], Sequence[str]]) -> list[SpoolFuture[Any]]:
         """The futures of the tasks that `drop` submits. Errors: RuntimeError after shutdown, and those of `drop`."""
@@ -184,4 +189,54 @@ class SpoolExecutor(Executor):
             if result.status is Status.SUCCESS:
                 future.set_result(result.output)
             else:
-                future.set_exception(TaskFailed(result, logs.tail(self._spool.store, task_id)))
+                future.set_exception(TaskFailed(result, attempt_logs.tail(self._spool.store, task_id)))
+
+
+# Chunks: the calls of a `map`, so many of them to a task, and their results one by one again.
+
+
+def drafts(target: str, calls: Iterable[Sequence[Any]], size: int, max_bytes: int) -> list[dict[str, Any]]:
+    """The tasks that make these calls of "module:function", `size` calls each; the last one may have fewer.
+
+    max_bytes: of one task. Errors: TypeError for what cannot travel, BadFile for a chunk that is too large.
+    """
+    left = iter(calls)
+    made: list[dict[str, Any]] = []
+    while chunk := [list(args) for args in islice(left, size)]:
+        for args in chunk:
+            check_arguments(args, {})
+        length = len(orjson.dumps(chunk))
+        if length > max_bytes:
+            problem = (
+                f"has {amount(length, 'byte')} of arguments for {amount(len(chunk), 'call')}, over {max_bytes:,}."
+            )
+            mend = "use a smaller chunksize, pass paths to data, or raise [drop] max_bytes in spool.toml."
+            raise BadFile(f"chunk {len(made) + 1}", "calls", problem, mend)
+        made.append({"python": target, "calls": chunk})
+    return made
+
+
+def results(futures: Sequence[Future[list[Any]]], timeout_s: float | None) -> Iterator[Any]:
+    """What each call returned, in order. After an error, or once the caller stops asking, the rest is cancelled.
+
+    timeout_s: from now on, for all of them together. Errors: TaskFailed in the place of the first call that failed,
+    TimeoutError, CancelledError.
+    """
+    return _each(deque(futures), None if timeout_s is None else time.monotonic() + timeout_s)
+
+
+def _each(futures: deque[Future[list[Any]]], until: float | None) -> Iterator[Any]:
+    try:
+        while futures:
+            try:
+                values = futures[0].result(None if until is None else until - time.monotonic())
+            except TaskFailed as failed:
+                # A chunk that was killed cannot say what had returned; its output is an empty list, or none.
+                before = failed.result.output
+                yield from before if isinstance(before, list) else ()
+                raise
+            futures.popleft()  # what was handed out is not kept
+            yield from values
+    finally:
+        for future in futures:
+            future.cancel()

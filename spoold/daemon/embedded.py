@@ -19,7 +19,7 @@ from spoold.client.spool_client import SpoolClient
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.layout import MARKER, PRIVATE
-from spoold.store import beats
+from spoold.store import heartbeats
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
@@ -129,7 +129,7 @@ class LocalSpool(Spool):
         assert self._up is not None
         until = time.monotonic() + START_WITHIN_S
         while True:
-            alive = [beat for beat in beats.read_all(fs).values() if beat.status != "draining"]
+            alive = [beat for beat in heartbeats.read_all(fs).values() if beat.status != "draining"]
             leads = any(beat.status == "leader" for beat in alive)
             if leads and sum(beat.role == "worker" for beat in alive) >= workers:
                 return

@@ -1,10 +1,12 @@
-"""Step, wait, step: drives one actor, a master or a worker, on its own thread.
+"""Step, wait, step: drives one actor, a master or a worker, on its own thread, with an opened spool and hints.
 
 Law: an error of the environment is logged once, and the step is tried again after PATIENCE_S. So is each trouble of a
 part of a step that goes on without it. What is said to be over is what was said to be in trouble. An actor that was
-declared dead begins again under a new name. A fault in the handling of an input never gets here (`store.faults`). Any
-other fault ends its step alone. Only FAULTY_STEPS of them in a row end the process: then what it remembers may be
-wrong, and the service manager starts a new one, which remembers nothing.
+declared dead begins again under a new name. A fault in the handling of an input never gets here
+(`store.contained_faults`). Any other fault ends its step alone. Only FAULTY_STEPS of them in a row end the process:
+then what it remembers may be wrong, and the service manager starts a new one, which remembers nothing. The pulse sees
+each call that an opened store makes through its file-system port, so that a call that hangs has a name. ASLEEP begins
+with the word that `spool-sleep.service` waits for.
 
 Touches: threads, the clock.
 """
@@ -16,14 +18,22 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Protocol
 
-from spoold.daemon.nap import Nap
-from spoold.daemon.pulse import Pulse
+from spoold.daemon.progress_watch import Pulse, pulsing
+from spoold.daemon.signals import Nap
+from spoold.protocol import layout
 from spoold.protocol.amount import length, some
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.settings import PollSettings
+from spoold.rules.share.permissions import node_remark
+from spoold.store.doctor_reports import mount_facts
+from spoold.store.store import Store, largest, open_store
+from spoold.system.clock import SystemClock
 from spoold.system.errnos import is_lost
+from spoold.system.permissions import owners_of
+from spoold.system.posix import PosixFileSystem
 
 log = logging.getLogger("spoold")
 
@@ -244,3 +254,43 @@ def _essence(error: Exception) -> str:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         return f"{error.strerror}: {error.filename.rpartition('/')[0] or error.filename}"
     return str(error)
+
+
+# Code for masters and workers in the loop: an opened spool, hints, and the status during sleep.
+
+
+# systemd/system/spool-sleep.service waits for a status that begins with this word.
+ASLEEP = "asleep: the machine may sleep"
+
+
+def open_spool(root: str, writer: str, pulse: Pulse) -> Store:
+    """Open the spool at `root` for one writer. Errors: Unavailable, BadFile, OSError."""
+    fs = PosixFileSystem(root, layout.PRIVATE)
+    store = open_store(pulsing(fs, pulse), SystemClock(), writer, root)
+    fs.whole = largest(store.basics)
+    store.mount = partial(mount_facts, root)
+    if not fs.forgets:  # an SMB mount shows modes that it invents
+        _warn_of_owners(root)
+    return store
+
+
+@cache
+def _warn_of_owners(root: str) -> None:
+    """Warn, once in a process, if owner and umask would keep other nodes from this node's files."""
+    f = owners_of(root, layout.TREE)
+    said = node_remark(
+        f.uid, f.owner, f.group, f.root_mode, f.umask, f.unshared, member=f.member, primary=f.primary, where=root
+    )
+    if said is not None:
+        log.warning("%s", said)
+
+
+def hinted(current: Callable[[], object | None]) -> Callable[[], bool]:
+    """Return a function that says whether the present actor's hints work, so that polls may be rare."""
+
+    def works() -> bool:
+        actor = current()
+        hints = getattr(actor, "hints", None)
+        return hints is not None and hints.reason is None
+
+    return works

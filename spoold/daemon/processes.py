@@ -8,35 +8,35 @@ such a call hangs, the watchdog is pinged, and the status names the call. A shar
 is lost for good ends the process, also while it leaves: the service manager starts a new one, which may find a new
 mount.
 
-Touches: processes, threads.
+Touches: processes, threads, the network, the environment.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
+import socket
 import threading
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
-from spoold.daemon import pauses
-from spoold.daemon.actors import hinted, open_spool
-from spoold.daemon.eof import at_eof
-from spoold.daemon.freezing import Freezing
-from spoold.daemon.logs import configure
-from spoold.daemon.loop import Actor, Loop
-from spoold.daemon.naming import node_id
-from spoold.daemon.nap import Nap
-from spoold.daemon.notify import Notifier
-from spoold.daemon.pulse import Pulse
-from spoold.daemon.signals import Signals
+from spoold.daemon.daemon_log import configure
+from spoold.daemon.loop import Actor, Loop, hinted, open_spool
+from spoold.daemon.node_ids import node_id
+from spoold.daemon.progress_watch import Freezing, Pause, Pulse
+from spoold.daemon.signals import Nap, Signals, at_eof
+from spoold.protocol.amount import precise
 from spoold.protocol.errors import BadFile
-from spoold.runner.tree import conceal
+from spoold.rules.cluster.liveness import LEAST_S, Spent, judge_silence
+from spoold.runner.process_tree import conceal
 from spoold.system import mounts
 from spoold.system.clock import SystemClock
 
 if TYPE_CHECKING:
-    from spoold.worker.config import WorkerConfig
+    from spoold.worker.handlers.worker_config import WorkerConfig
+
 
 log = logging.getLogger("spoold")
 
@@ -55,7 +55,7 @@ EXIT_UNAVAILABLE = 69
 
 def master_main(root: str, name: str | None = None, *, until_eof: bool = False) -> int:
     """Run a master until a signal; returns the exit status. Errors: Unavailable at the start, BadFile."""
-    from spoold.daemon.leading import MasterActor  # a worker need not load a master
+    from spoold.daemon.master_actor import MasterActor  # a worker need not load a master
 
     configure()
     conceal()
@@ -69,8 +69,8 @@ def master_main(root: str, name: str | None = None, *, until_eof: bool = False) 
 
 def worker_main(root: str, config: WorkerConfig, *, until_eof: bool = False) -> int:
     """Run a worker until it is drained; returns the exit status. Errors: Unavailable at the start, BadFile."""
-    from spoold.daemon.working import WorkerActor
-    from spoold.runner.runner import Runner, become_subreaper
+    from spoold.daemon.worker_actor import WorkerActor
+    from spoold.runner.job_runner import Runner, become_subreaper
 
     configure()
     conceal()
@@ -113,7 +113,7 @@ def _run(loop: Loop, freezing: Freezing, interval_s: float, *, leave_within_s: f
     look_s = min(LOOK_S, notifier.watchdog_interval_s() or LOOK_S)
     while thread.is_alive():
         pause = loop.pulse.tick(signals.wait, _pause_s(loop, min(look_s, freezing.due_s), rested=rested))
-        pauses.tell(pause, interval_s, _described(loop))
+        tell(pause, interval_s, _described(loop))
         while heard < len(signals.naps):
             loop.hear(signals.naps[heard])
             heard += 1
@@ -194,3 +194,88 @@ def _tell(loop: Loop, notifier: Notifier, frozen: str, *, by_share: bool = True)
         notifier.status(actor.describe())
     if inside is not None or age_s < HANG_S:
         notifier.watchdog()
+
+
+# Says in the log of a node that it was stopped, starved or suspended, as soon as it goes on.
+
+
+# Beats are published when two thirds of their interval are over (`store.own_heartbeat`).
+MARGIN = 1 / 3
+_WHO = "this node"
+
+
+def tell(pause: Pause | None, interval_s: float, node: str) -> None:
+    """Log a pause that is long enough to matter. interval_s: of its beats; node: itself and its work, for people."""
+    if pause is None or pause.stopped_s + pause.asleep_s < max(LEAST_S, MARGIN * interval_s):
+        return
+    spent = Spent(stopped_s=pause.stopped_s, asleep_s=pause.asleep_s)
+    text = judge_silence(spent, pause.stopped_s, _WHO).text
+    if pause.asleep_s > pause.stopped_s:  # a laptop does that every day
+        log.info("%s; %s", text, node)
+        return
+    where = "in a call to the share" if pause.calling else "in a step" if pause.stepping else "between two steps"
+    log.warning("%s, %s; it used %s of processor time meanwhile; %s", text, where, precise(pause.used_s), node)
+
+
+# Messages of a daemon to its service manager: ready, status, alive, stopping.
+
+
+STATUS_LIMIT = 300  # characters; one line of `systemctl status`
+
+
+class Notifier:
+    """The readiness protocol of systemd. Without a manager every call is a no-op that returns False.
+
+    Make one per process: it removes its variables from the environment, so that no task can inherit them and send
+    messages, or be waited for, in the daemon's name. Calls return whether the message was sent; none raises.
+    """
+
+    def __init__(self, environ: MutableMapping[str, str] = os.environ) -> None:
+        address = environ.pop("NOTIFY_SOCKET", "")
+        timeout_us = environ.pop("WATCHDOG_USEC", "")
+        guarded = environ.pop("WATCHDOG_PID", "")
+        # A leading @ stands for the zero byte of Linux's abstract socket names.
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._interval_s = _interval_s(timeout_us) if guarded in ("", str(os.getpid())) else None
+
+    def ready(self) -> bool:
+        """Report that the daemon has opened its spool and begins to loop."""
+        return self._send("READY=1")
+
+    def status(self, text: str) -> bool:
+        """Show text in `systemctl status`; as one line, since a second line would be read as a command."""
+        return self._send("STATUS=" + " ".join(text.split())[:STATUS_LIMIT])
+
+    def watchdog(self) -> bool:
+        """Report that the loop has made progress. Call it only then: mere existence is no progress."""
+        return self._send("WATCHDOG=1")
+
+    def stopping(self) -> bool:
+        """Report that the daemon drains and will exit by itself."""
+        return self._send("STOPPING=1")
+
+    def watchdog_interval_s(self) -> float | None:
+        """Return the seconds that may pass between two calls of watchdog(); None without a watchdog.
+
+        Half of the manager's limit, so that one late step does not get the daemon killed.
+        """
+        return self._interval_s
+
+    def _send(self, message: str) -> bool:
+        if not self._address:
+            return False
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+                manager.setblocking(False)
+                manager.connect(self._address)
+                manager.send(message.encode(errors="replace"))
+        except (OSError, ValueError):  # ValueError: an address that cannot be a socket name
+            return False
+        return True
+
+
+def _interval_s(timeout_us: str) -> float | None:
+    """Return half of a time in microseconds, in seconds; None for text that is no such time."""
+    if not re.fullmatch(r"[0-9]{1,18}", timeout_us):
+        return None
+    return int(timeout_us) / 2_000_000 or None

@@ -20,10 +20,9 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from spoold.daemon.eof import at_eof
-from spoold.daemon.logs import configure
-from spoold.daemon.signals import Signals
-from spoold.runner.tree import conceal
+from spoold.daemon.daemon_log import configure
+from spoold.daemon.signals import Signals, at_eof
+from spoold.runner.process_tree import conceal
 
 log = logging.getLogger("spoold")
 

@@ -19,11 +19,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.doctor.child import Order
-from spoold.doctor.records import compose
+from spoold.doctor.report_files import compose
+from spoold.doctor.trial_process import Order
 from spoold.protocol import codec
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.errors import BadName, Unavailable, WaitTimeout, legible
-from spoold.protocol.report import Report
 from spoold.store.store import stamp
 from spoold.system.host import this_host
 
@@ -71,7 +71,7 @@ def examine(order: Order, say: Say = lambda text: None, *, bounds: Bounds | None
     if order.directory != legible(order.directory):
         where = legible(order.directory)
         raise BadName(f"{where} is not UTF-8, as configurations and reports must be. Fix: rename the directory.")
-    command = [sys.executable, "-m", "spoold.doctor.child", order.encode()]
+    command = [sys.executable, "-m", "spoold.doctor.trial_process", order.encode()]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     try:
         return _Following(order, child, say, bounds or bounds_of(order)).follow()

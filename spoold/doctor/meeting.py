@@ -18,8 +18,7 @@ from typing import Any
 
 import orjson
 
-from spoold.doctor.place import GROUP, HERE, remove
-from spoold.doctor.share import Share
+from spoold.doctor.trial_share import GROUP, HERE, Share, remove
 from spoold.protocol import codec, layout
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile, Unavailable

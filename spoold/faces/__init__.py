@@ -5,7 +5,7 @@
     web/        the pool in a browser
     mcp/        a server for coding agents, over the Model Context Protocol
     metrics/    figures for Prometheus: as text, as a file, over HTTP
-    traces/     spans for a collector of OpenTelemetry
+    trace_export    spans for a collector of OpenTelemetry
 
 Law: a face asks `spoold.client`, has `spoold.pictures` draw, and asks nothing else below them, except for the verbs
 that run or repair a spool.

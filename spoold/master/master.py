@@ -15,37 +15,41 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from spoold.master import cadence, doors, following, placing, relisting, takeover
-from spoold.master.breakers import Breakers
-from spoold.master.budgets import Budgets
-from spoold.master.desk import Desk
-from spoold.master.feed import Feed, Subscriber
-from spoold.master.holder import Holder
-from spoold.master.leadership import Leadership
-from spoold.master.orders import Orders
-from spoold.master.own_door import own_door
-from spoold.master.reporting import Reporting
+from spoold.master.intake import admission_directories
+from spoold.master.limits.budget_accounts import Budgets
+from spoold.master.limits.capacity import Breakers
+from spoold.master.limits.result_stream import Feed, Subscriber
+from spoold.master.listing import refresh
+from spoold.master.listing.refresh import BREATHE_EVERY, adopt, follow, list_waiting
+from spoold.master.report.status_report import Reporting
 from spoold.master.stages import STAGES, Duties, run_safely
-from spoold.master.standing import Standing
-from spoold.master.step_state import StepState
+from spoold.master.state.leader_state import DAMAGED_MEND, OF_ONE_FILE_MEND, Desk, Orders, StepState, own_door
+from spoold.master.state.leadership import Leadership
+from spoold.master.state.tree_view import Place
+from spoold.master.tasks import scheduler
+from spoold.master.tasks.scheduler import gather_facts
 from spoold.protocol import layout
-from spoold.protocol.errors import ShutOut
+from spoold.protocol.errors import BadFile, ShutOut
+from spoold.protocol.lifecycle import State, shown_end
+from spoold.protocol.names import TaskName, key
 from spoold.rules.cluster.liveness import Watch
-from spoold.rules.scheduling.moment import Now
-from spoold.store import beats, clocks
+from spoold.rules.cluster.pool_clock import Now
+from spoold.store import heartbeats, pool_clock
 from spoold.store.initialise import restore
 from spoold.store.journal import Journal
-from spoold.store.obstacles import named, obstacles
-from spoold.store.own_time import OwnTime
-from spoold.store.polling import Polling
-from spoold.store.predecessors import Predecessors
-from spoold.store.presence import Presence
+from spoold.store.lanes_and_archive import list_archived
+from spoold.store.own_heartbeat import Presence, provably_gone
+from spoold.store.path_conflicts import named, obstacles
+from spoold.store.predecessors import Predecessors, Standstill
+from spoold.store.step_timing import OwnTime, Polling
 from spoold.store.store import Store
-from spoold.system.breathing import Breather, breathing
-from spoold.system.errnos import Meaning, classify
+from spoold.system.beating_filesystem import Breather, breathing
+from spoold.system.errnos import Meaning, classify, concerns_one_file
+from spoold.system.filesystem import DamagedError
 from spoold.system.host import Host
 
 log = logging.getLogger("spoold")
@@ -148,7 +152,7 @@ class Master:
                 step = self._lead(desk)
             self.leadership.came_to(None, now.monotonic)
             return step
-        except doors.DoorShut:
+        except admission_directories.DoorShut:
             self._desk = None  # if this master still leads, it begins its epoch anew
             log.info("a later leader shut the door of epoch %d, or it was removed", self.leadership.epoch)
             return LeaderStep(False, now.monotonic + DOOR_SHUT_S, leading=self.leading)
@@ -215,8 +219,8 @@ class Master:
         door, orders, polling = own_door(epoch, self.store.writer, self._doors), Orders(epoch), Polling(self.store)
         desk = Desk(self.store, self._journal, epoch, step, watch, door, orders, polling, breathe=self._breathe)
         desk.damaged, desk.book, desk.breakers = self._damaged, self._budgets.book, self._breakers.book
-        takeover.take_over(desk)
-        placing.reject_copies(desk)
+        take_over(desk)
+        scheduler.reject_copies(desk)
         # The leader before may have made one last move after this: list waiting/ again once its lease is over.
         self._doors_at = self._relist_at = now.monotonic + beat.dead_after_s
         self._journal.note("LEADING", holder=self.store.writer, waiting=len(desk.backlog))
@@ -226,7 +230,7 @@ class Master:
     def _learn_the_time(self, now: Now) -> Now:
         """Ask for the time before it is used to judge: a failure by a wrong clock would be final. Errors: OSError."""
         self.store.common.ask(self.store)
-        self.store.common.agree(clocks.by_host(beats.read_all(self.store.fs).values()).values())
+        self.store.common.agree(pool_clock.by_host(heartbeats.read_all(self.store.fs).values()).values())
         return Now(now.monotonic, self.store.common.wall())
 
     def _nothing_new(self, now: Now) -> bool:
@@ -239,7 +243,7 @@ class Master:
         if desk is None or not desk.polling.rationed or now.monotonic >= self._due:
             return False
         desk.step.begin(now)
-        following.follow(desk)
+        refresh.follow(desk)
         self._followed = desk.step.busy or desk.step.listed.beats
         return not self._followed
 
@@ -258,7 +262,7 @@ class Master:
             desk.backlog.next_due(),
             duties.requests.next_due(desk),
             self.leadership.renew_due,
-            cadence.ends_due(desk),
+            refresh.ends_due(desk),
         ]
         if not desk.polling.rationed or duties.reporting.stale:
             dues += [self._presence.next_due(), duties.report_due]  # else the step that renews the token does these
@@ -268,21 +272,21 @@ class Master:
         due = min(due for due in dues if due is not None)
         self._due = now if unsettled else due
         since_s, self._stepped_at = now - self._stepped_at, now
-        rest_s = cadence.rest_s(desk, duties.taken, since_s)
+        rest_s = refresh.rest_s(desk, duties.taken, since_s)
         return LeaderStep(step.busy, now if left else due, leading=True, rest_s=rest_s)
 
     def _relist(self, desk: Desk) -> None:
         now = desk.step.now.monotonic
         if self._doors_at is not None and now >= self._doors_at:
             self._restore()
-            doors.shut_others(desk)
-            doors.look_behind(desk)
-            self._doors_at = now + relisting.EVERY_S
+            admission_directories.shut_others(desk)
+            admission_directories.look_behind(desk)
+            self._doors_at = now + refresh.RELIST_EVERY_S
         if self._relist_at is not None and now >= self._relist_at:
-            relisting.relist(desk)
-            placing.reject_copies(desk)
+            refresh.relist(desk)
+            scheduler.reject_copies(desk)
             before_s, self._relisted_s = self._relisted_s, self.store.clock.monotonic() - now
-            self._relist_at = now + relisting.rest_s(self._relisted_s, before_s)
+            self._relist_at = now + refresh.relist_in_s(self._relisted_s, before_s)
             self._standing.relisted(desk)
         self._standing.step(desk)
 
@@ -294,7 +298,7 @@ class Master:
         if token is None or now >= self.leadership.renew_must:
             self._renew(now)
         if self.leadership.token is None or self.leadership.epoch != self._led_epoch:
-            raise doors.DoorShut(layout.ADMITTING)
+            raise admission_directories.DoorShut(layout.ADMITTING)
         if self._presence.due(now):
             self._renew(now)
 
@@ -331,3 +335,127 @@ class Master:
         notes = (f"{self._journal.lost} journal lines lost",) if self._journal.lost else ()
         notes = (*notes, *named(list(self.store.faults.notes), "inputs that spoold could not handle"))
         return {"notes": notes, **self.host.load("/").known()}
+
+
+# Reads everything, once, before a new leader plans. Afterwards the leader follows differences.
+
+
+def take_over(desk: Desk) -> None:
+    """Learn the whole tree. Errors: OSError; then the epoch has not begun and the next step tries again."""
+    admission_directories.open_door(desk)
+    follow(desk)
+    for number, (_, name, kind) in enumerate(list_archived(desk.store.fs, blocked=desk.view.blocked), 1):
+        desk.view.archived.add(key(name.id), shown_end(State(kind), skipped=name.skipped))
+        if not number % BREATHE_EVERY:
+            desk.breathe()
+    # A leader before may be in the middle of its last step, and take a token back to waiting/ unseen, but only once;
+    # so the polled directories are listed before waiting/ and after it.
+    gather_facts(desk)
+    tokens = list_waiting(desk)
+    desk.step.doubt()
+    follow(desk)
+    adopt(desk, tokens)
+    desk.view.members.begin(desk.epoch, desk.orders.last)
+
+
+# Whether the holder of the token of leadership is gone from this very host: then no standby need wait for its
+# lease.
+
+
+EVERY_S = 1.0
+
+
+class Holder:
+    """Looks the holder's process up, at most once a second."""
+
+    def __init__(self, store: Store, host: Host, left: Collection[str] = ()) -> None:
+        """left: the nodes whose traces were found on this machine."""
+        self._left = left
+        self._store = store
+        self._host = host
+        self._at: float | None = None
+        self._gone: dict[str, bool] = {}
+        self._standstill = Standstill(store, host)
+
+    def gone(self, holder: str) -> bool:
+        """Whether the holder ran on this host and its process is gone. Errors: OSError."""
+        now = self._store.clock.monotonic()
+        if self._at is None or now - self._at >= EVERY_S or holder not in self._gone:
+            self._at = now
+            beat = heartbeats.list_beats(self._store.fs).get(holder)
+            read = heartbeats.read(self._store.fs, beat) if beat is not None else None
+            missing = (
+                {} if beat is None or read is None or not provably_gone(read, self._host) else {holder: beat.beat}
+            )
+            gone = [node for node in missing if node in self._left] or self._standstill.gone(missing, now)
+            self._gone = {holder: holder in gone}
+        return self._gone[holder]
+
+
+# Files in ready/ that are no tasks: told in `warnings`, since no worker may ever open them.
+
+
+READ_MOST = 4
+# So many wrong ones are known at most: anybody may put any number there, and each costs a look in every step.
+KNOWN_MOST = 100
+
+
+@dataclass(slots=True)
+class Standing:
+    """seen: the files in ready/ at the last relisting; read: those of them that were read; due: those to be read.
+
+    wrong: what is wrong with one, in a sentence with the fix.
+    """
+
+    seen: dict[Place, TaskName] = field(default_factory=dict)
+    read: set[Place] = field(default_factory=set)
+    due: list[Place] = field(default_factory=list)
+    wrong: dict[Place, str] = field(default_factory=dict)
+
+    def relisted(self, desk: Desk) -> None:
+        """Choose what to read until the next relisting."""
+        before = self.seen
+        self.seen = {
+            Place(state, directory, file): name
+            for state, directory, names in desk.view.moving()
+            if state is State.READY
+            for file, name in names.items()
+        }
+        self.read &= self.seen.keys()
+        stood = (place for place in self.seen if place in before)
+        self.due = [place for place in stood if place not in self.read or place in self.wrong]
+
+    def step(self, desk: Desk) -> None:
+        """Read a few, and report those that are no tasks. Errors: OSError that concerns more than one file."""
+        for _ in range(min(READ_MOST, len(self.due))):
+            place = self.due.pop()
+            if len(self.wrong) >= KNOWN_MOST and place not in self.wrong:
+                continue
+            self.read.add(place)
+            self.wrong.pop(place, None)
+            if _stands(desk, place):
+                said = desk.contained("standing task", place, self.seen[place], partial(_fault, desk, place.path))
+                if said:
+                    self.wrong[place] = said
+        for place in [place for place in self.wrong if not _stands(desk, place)]:
+            del self.wrong[place]
+            self.read.discard(place)  # a person may put another file there under its name
+        desk.report.saw_wrong(self.wrong.values())
+
+
+def _stands(desk: Desk, place: Place) -> bool:
+    return place.name in desk.view.ready.get(place.directory.partition("/")[2], {})
+
+
+def _fault(desk: Desk, path: str) -> str:
+    """What is wrong with a file, in a sentence with the fix; '' for nothing. Errors: OSError."""
+    try:
+        desk.read_task(path)
+    except BadFile as error:
+        return f"{error.told()} The worker that claims it ends it as INVALID_TASK. Fix: {error.mend}"
+    except OSError as error:
+        if not concerns_one_file(error):
+            raise
+        mend = DAMAGED_MEND if isinstance(error, DamagedError) else OF_ONE_FILE_MEND
+        return f"{path}: {error.strerror}; {mend}"
+    return ""

@@ -6,10 +6,9 @@ label is of the kind that looks like HTML.
 
 from __future__ import annotations
 
-from spoold.pictures.captions import state_of, two_lines
-from spoold.pictures.cells import graph_of
+from spoold.pictures.boxes import graph_of, state_of, two_lines
 from spoold.pictures.palette import GLYPHS, LIGHT
-from spoold.pictures.scene import Bond, Scene
+from spoold.pictures.picture_data import Bond, Scene
 from spoold.pictures.wording import clip
 from spoold.protocol.amount import figure
 

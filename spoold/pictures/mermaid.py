@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from spoold.pictures.captions import state_of, two_lines
-from spoold.pictures.cells import CELLS_MAX, Cell, Graph, graph_of
+from spoold.pictures.boxes import CELLS_MAX, Cell, Graph, graph_of, state_of, two_lines
 from spoold.pictures.palette import GLYPHS, LIGHT, ORDER
-from spoold.pictures.scene import Bond, Scene
+from spoold.pictures.picture_data import Bond, Scene
 from spoold.pictures.wording import clip
 
 LINKS_MAX = 450

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spoold.pictures.scene import RUNNING, UNKNOWN
+from spoold.pictures.picture_data import RUNNING, UNKNOWN
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Status
 

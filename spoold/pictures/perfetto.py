@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from spoold.pictures.captions import called
-from spoold.pictures.lanes import Bar, lanes_of, micros
-from spoold.pictures.scene import Scene, Task
+from spoold.pictures.boxes import called
+from spoold.pictures.picture_data import Scene, Task
+from spoold.pictures.timeline_layout import Bar, lanes_of, micros
 from spoold.pictures.wording import clip
 from spoold.protocol.lifecycle import ENDED
 

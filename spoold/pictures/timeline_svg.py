@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from spoold.pictures import sheet
-from spoold.pictures.axis import Axis, clock, date
-from spoold.pictures.captions import lasted, tried
+from spoold.pictures import svg
+from spoold.pictures.boxes import lasted, tried
 from spoold.pictures.graph_svg import Href
-from spoold.pictures.lanes import Bar, Lane, Lanes, lanes_of, peak
-from spoold.pictures.legend import chip
 from spoold.pictures.palette import ORDER, WORST, mark
-from spoold.pictures.scene import Scene
-from spoold.pictures.svg import Markup, joined, tag
+from spoold.pictures.picture_data import Scene
+from spoold.pictures.svg import Markup, chip, joined, tag
+from spoold.pictures.timeline_layout import Axis, Bar, Lane, Lanes, clock, date, lanes_of, peak
 from spoold.pictures.wording import clip
 from spoold.protocol.amount import amount, figure
 
@@ -44,13 +42,13 @@ class _Drawn:
 def draw(scene: Scene) -> str:
     """Return the whole file."""
     height, body = _drawn(scene)
-    return sheet.document(WIDTH, height, f"Timeline of {scene.title}", body)
+    return svg.document(WIDTH, height, f"Timeline of {scene.title}", body)
 
 
 def element(scene: Scene, href: Href = None) -> Markup:
     """Return the drawing for a page that has the sheet. href: where the bar of one attempt leads to."""
     height, body = _drawn(scene, href)
-    return sheet.picture(WIDTH, height, f"Timeline of {scene.title}", body, links=href is not None)
+    return svg.picture(WIDTH, height, f"Timeline of {scene.title}", body, links=href is not None)
 
 
 def _drawn(scene: Scene, href: Href = None) -> tuple[float, Markup]:

@@ -20,7 +20,7 @@ import orjson
 
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.names import BeatName
-from spoold.protocol.plain.basics import Identity
+from spoold.protocol.plain_settings import Identity
 
 if TYPE_CHECKING:  # models take half the start time of a short command, so each is imported where it is used
     from pydantic import BaseModel
@@ -365,7 +365,7 @@ def check(model: type[M], value: dict[str, Any], file: str) -> M:
     except ValueError as error:  # the validator's error is a ValueError
         from pydantic import ValidationError
 
-        from spoold.protocol.complaint import bad_file
+        from spoold.protocol.validation_errors import bad_file
 
         if not isinstance(error, ValidationError):
             raise

@@ -22,11 +22,10 @@ from pydantic import (
     WrapValidator,
 )
 
+from spoold.protocol.amount import MOST, clamped
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.lanes import UNITS_MAX, as_word
-from spoold.protocol.names import is_id
-from spoold.protocol.order import PRIORITIES
-from spoold.protocol.quantity import MOST, clamped
+from spoold.protocol.names import PRIORITIES, is_id
 
 _SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*(|b|[kmgt](?:i?b)?)", re.IGNORECASE)
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from spoold.protocol.amount import MOST, is_amount
 from spoold.protocol.errors import WrongValue
-from spoold.protocol.quantity import MOST, is_amount
 from spoold.protocol.result import Total
 
 # Why a type is lacking whose handler's check runs for the first time.
@@ -103,8 +103,8 @@ class Capabilities(BaseModel):
     lacks: handlers whose program or module is not on its machine, by type, with the reason. shuns: types whose last
     task it could not run, and that it leaves to others for a while, by type, with the reason; also modules
     (`py=MODULE`, as in a lane's name). about: what the owner of the machine says of a handler, by type. instead: by
-    type, the types as which its tasks may run while a limit of it is closed, in order; `rules.scheduling.instead`
-    reads it.
+    type, the types as which its tasks may run while a limit of it is closed, in order, for
+    `rules.scheduling.fallback_types`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)

@@ -1,4 +1,5 @@
-"""The grammar of every file name.
+"""The grammar of every file name but those of admitting/: urgency and age as text that sorts, the names of tokens,
+parts of a name cut out without parsing the rest, and the names in pending/.
 
 Law: what changes lives in names, never inside a file. Each kind of name has one dataclass with `encode()` and one
 `parse_…` that returns None for any other name: foreign files are passed over. A dot separates fields. A field that
@@ -14,7 +15,45 @@ from itertools import pairwise
 from typing import Protocol
 
 from spoold.protocol.errors import BadFile, BadName
-from spoold.protocol.order import ORDER
+
+# Urgency and age as text that sorts as names do: ranks and orders, in digits of base 36.
+# Law: a smaller rank, and of two equal ranks the earlier microsecond, comes first also as text. So both have a
+# fixed width. The epoch behind them only keeps the orders of two leaders apart.
+
+
+PRIORITIES = {"critical": 20, "high": 10, "medium": 0, "normal": 0, "low": -10, "background": -20}
+BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [high + low for high in BASE36 for low in BASE36]
+ORDER = r"[0-9a-z]{10}-[0-9a-z]{1,6}"
+MICROS_MAX, EPOCH_MAX = 36**10 - 1, 36**6 - 1
+
+
+def base36(number: int, width: int = 1) -> str:
+    """The number in base 36, lower case, padded with zeros to `width` digits."""
+    digits = ""
+    while number:
+        number, rest = divmod(number, len(_PAIRS))
+        digits = _PAIRS[rest] + digits
+    return digits.lstrip("0").rjust(width, "0")
+
+
+def encode_order(micros: int, epoch: int) -> str:
+    """Age as a name: microseconds since 1970 at admission, then the epoch of the leader that admitted.
+
+    The epoch keeps the names of two leaders apart; within an epoch the leader never gives the same number twice.
+    """
+    return f"{base36(micros, 10)}-{base36(epoch)}"
+
+
+def order_micros(order: str) -> int:
+    """The microseconds since 1970 in an order."""
+    return int(order.partition("-")[0], 36)
+
+
+def rank_of(priority: int) -> int:
+    """Sorts as names do: a smaller rank is more urgent. Priorities beyond ±4999 count as ±4999."""
+    return 5000 - max(-4999, min(4999, priority))
+
 
 ID_MAX = 120
 NODE_MAX = 40
@@ -330,3 +369,113 @@ def unmarked(machine_id: str) -> str:
 def is_marked(machine_id: str) -> bool:
     """Return whether a node knows that another machine has its identity."""
     return _MARK in machine_id
+
+
+# Parts of a name, cut out without parsing the rest, for directories with up to a million names.
+# Law: the part is only valid if the parser in `names` accepts the name; `is_task` checks that.
+
+
+def is_task(name: str) -> bool:
+    """Whether it is a name in waiting/, ready/ or claimed/."""
+    return TASK.fullmatch(name) is not None
+
+
+def key_in(name: str) -> str:
+    """The key of the id (see `names.key`). If the name is not a task's, the result means nothing."""
+    return name.split(".", 2)[-1].rsplit(".", 2)[0].lower()
+
+
+def ended_key_in(name: str) -> str:
+    """The key of the id in a name of completed/, failed/, results/ or logs/."""
+    return name.rsplit(".", 3)[0].lower()
+
+
+def rank_in(name: str) -> int:
+    """The rank."""
+    return int(name[:4])
+
+
+def order_in(name: str) -> str:
+    """The order."""
+    return name.split(".", 2)[1]
+
+
+def age_in(name: str) -> str:
+    """The part that sorts by age, and then by id: all but the rank."""
+    return name[5:]
+
+
+def is_conditional(name: str) -> bool:
+    """Whether the name says that the content has conditions."""
+    return name[-6] == "d"
+
+
+def is_plain(name: str) -> bool:
+    """Whether the task has neither a backoff nor conditions, so that it only waits for its turn."""
+    return name[-6] != "d" and "r" not in name.rsplit(".", 2)[1]
+
+
+# The names of files in pending/. Other people's may be anything; ours state what a reader can then skip opening.
+# Law: a name is only believed where the content says the same, or where nothing is decided by it.
+
+
+# Editors, browsers, rsync and shells first write under such names; these files are not finished.
+UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".filepart", ".swp", "~")
+# Editors, patch and version control keep earlier states of a file beside it; Windows its own notes of a folder.
+BACKUPS = (".bak", ".orig", ".rej", ".save", ".swo", ",v")
+OF_FOLDERS = frozenset({"thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r", "$recycle.bin", "__macosx"})
+WHOLE = ".whole.jsonl"
+# An id never holds an @, so the text before the @ is the id and nothing else.
+UNIQUE = "@unique.json"
+_WIDTH = 10
+_AGAIN = re.compile(rf"\.{ORDER}$")
+_OURS = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.([^@]+)(?:@unique)?\.json")
+_OUR_BATCH = re.compile(rf"[0-9a-z]{{{_WIDTH}}}\.batch-.+{re.escape(WHOLE)}")
+
+
+def first_stem(stem: str) -> str:
+    """The drop's first name, without the order that it got when it was given a free name."""
+    return _AGAIN.sub("", stem)
+
+
+def concerns_us(drop: str) -> bool:
+    """Whether an entry of pending/ is ours to judge: not hidden, and not under a name by which other programs keep
+    unfinished files, backups, locks and notes of a folder.
+    """
+    name = drop.lower()
+    autosaved = name.startswith("#") and name.endswith("#")  # Emacs
+    return not (
+        name.startswith((".", "~$")) or name.endswith(UNFINISHED + BACKUPS) or autosaved or name in OF_FOLDERS
+    )
+
+
+def task_drop(micros: int, task_id: str, *, unique: bool) -> str:
+    """The name that we drop a task under: it sorts by age and states the id, so the file need not be opened.
+
+    micros: microseconds since 1970; unique: whether the id was made for this drop alone, see `is_unique`.
+    """
+    return f"{base36(micros, _WIDTH)}.{task_id}{UNIQUE if unique else '.json'}"
+
+
+def batch_drop(micros: int, word: str) -> str:
+    """The name that we drop a batch under, which is published by rename."""
+    return f"{base36(micros, _WIDTH)}.batch-{word}{WHOLE}"
+
+
+def is_our_batch(drop: str) -> bool:
+    """Whether spoold itself dropped this batch: by a rename, after its content was durable.
+
+    In other people's names WHOLE is only a promise: `mv` from another file system is a slow copy under that name.
+    """
+    return _OUR_BATCH.fullmatch(drop) is not None
+
+
+def id_in(drop: str) -> str | None:
+    """The id in a name that spoold made; None for other names."""
+    match = _OURS.fullmatch(drop)
+    return match[1] if match is not None and is_id(match[1]) else None
+
+
+def is_unique(drop: str, task_id: str) -> bool:
+    """Whether the name promises that no other drop, before or after, has the id in this drop's content."""
+    return drop.endswith(UNIQUE) and id_in(drop) == task_id

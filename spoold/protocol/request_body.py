@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import Stamp, Whole
+from spoold.protocol.lock_patterns import PATTERNS_MAX, Pattern
 from spoold.protocol.names import is_id
-from spoold.protocol.patterns import PATTERNS_MAX, Pattern
 
 # A task that runs again, and the attempt that had ended when a person asked for that.
 Again = tuple[str, Annotated[int, Field(ge=1)]]

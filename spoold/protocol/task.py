@@ -2,7 +2,8 @@
 
 Exactly one thing says what to run: a `command` (argv, or a string for the shell), a `python` callable
 ("module:function"), or neither: then the worker's own handler for the `type` does. A callable is called once with
-`args` and `kwargs`, or once with each list of arguments in `calls`. For agents there is a short form, see `errand`.
+`args` and `kwargs`, or once with each list of arguments in `calls`. For agents there is a short form, see
+`agent_fields`.
 
 Law: the content of a task never changes after its admission; only its name and its place do.
 """
@@ -14,7 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from spoold.protocol import errand
+from spoold.protocol import agent_fields
+from spoold.protocol.amount import MOST
 from spoold.protocol.approval import Approval
 from spoold.protocol.errors import WrongValue
 from spoold.protocol.fields import (
@@ -37,9 +39,8 @@ from spoold.protocol.fields import (
     argv,
 )
 from spoold.protocol.lanes import Lane
-from spoold.protocol.patterns import PATTERNS_MAX, Pattern
-from spoold.protocol.plain.readers import DEPTH_MAX
-from spoold.protocol.quantity import MOST
+from spoold.protocol.lock_patterns import PATTERNS_MAX, Pattern
+from spoold.protocol.plain_fields import DEPTH_MAX
 
 DEPENDENCIES_MAX = 10_000
 # The keys of a task's own `budget` that budgets reserve by; other tools may have others there.
@@ -60,7 +61,7 @@ class Retry(Strict):
     """How often and how soon to try again; None leaves it to the spool's settings. Times in seconds.
 
     memory_factor: the memory of the next attempt, relative to one that ran out of it.
-    on: only these exit codes are tried again; never: these are not. Both empty: see `rules.attempts.retry`.
+    on: only these exit codes are tried again; never: these are not. Both empty: see `rules.attempts.retry_rule`.
     """
 
     max: Whole | None = Field(default=None, ge=0, le=1000)
@@ -140,7 +141,7 @@ class Task(Strict):
     @model_validator(mode="before")
     @classmethod
     def _long_form(cls, value: Any) -> Any:
-        return errand.expanded(value) if isinstance(value, dict) else value
+        return agent_fields.expanded(value) if isinstance(value, dict) else value
 
     @field_validator("dependencies", "after_any", "after_failed", "artifacts", mode="before")
     @classmethod

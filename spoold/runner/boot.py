@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 
-from spoold.runner import tree
+from spoold.runner import process_tree
 from spoold.runner.freezer import Room
 from spoold.runner.supervisor import Supervisor
 
@@ -23,10 +23,10 @@ def main(worker: int, where: str, python: str) -> None:
         # A signal to a whole group or unit is meant for the worker, which then sends its orders.
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    tree.conceal()  # a task must not find in here what those before it were given
-    tree.become_subreaper()
-    tree.wake_with_parent()
-    tree.set_name("task-supervisor")
+    process_tree.conceal()  # a task must not find in here what those before it were given
+    process_tree.become_subreaper()
+    process_tree.wake_with_parent()
+    process_tree.set_name("task-supervisor")
     control = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -183,7 +183,7 @@ def _refusal(problem: _NotAllowed) -> dict[str, Any]:
 
 
 def _enter(cwd: str, within: tuple[list[str], str] | None) -> None:
-    """Enter the directory as `entering.enter` does, which cannot be imported here."""
+    """Enter the directory as `child_process.enter` does, which cannot be imported here."""
     try:
         os.chdir(cwd)
         where = os.getcwd()

@@ -16,9 +16,8 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.names import key
 from spoold.protocol.request import ENDING, OF_ONE_TASK, Request, Verb, parse_request
 from spoold.protocol.request_body import RequestBody
-from spoold.rules.gates.requested import Requested
-from spoold.store.absence import names_unless_blocked
-from spoold.store.regular import reading
+from spoold.rules.gates.standing_requests import Requested
+from spoold.store.existence import names_unless_blocked, reading
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
 

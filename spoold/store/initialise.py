@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from spoold.protocol import codec, layout
+from spoold.protocol.doctor_report import Strategy
 from spoold.protocol.errors import Unavailable
 from spoold.protocol.names import NOBODY, LeaseName
-from spoold.protocol.report import Strategy
 from spoold.protocol.settings import Marker
-from spoold.store.leader_token import list_leases
-from spoold.store.obstacles import obstacles
+from spoold.store.leader_files import list_leases
+from spoold.store.path_conflicts import obstacles
 from spoold.store.store import make_directory, stamp
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem

@@ -19,7 +19,7 @@ from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import Event
 from spoold.protocol.names import EventsName, key, parse_events
-from spoold.store.polling import Polling
+from spoold.store.step_timing import Polling
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem

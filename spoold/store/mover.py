@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from spoold.store.absence import listed, stands
+from spoold.store.existence import listed, stands
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 from spoold.protocol.request import Verb
 from spoold.rules.cluster.liveness import Watch
-from spoold.store import beats, control
-from spoold.store.presence import identity_of, provably_gone
+from spoold.store import control, heartbeats
+from spoold.store.own_heartbeat import identity_of, provably_gone
 from spoold.store.store import Store
 from spoold.system.host import Host, twins
 
@@ -73,7 +73,7 @@ class Predecessors:
         """
         now = self._store.clock.monotonic()
         if self._missing is None:
-            found = beats.read_all(self._store.fs)
+            found = heartbeats.read_all(self._store.fs)
             if any(twins(identity_of(beat), self._host.identity()) for beat in found.values()):
                 self._host.doubt()
             self._missing = {node: beat for node, beat in found.items() if beat.role == self._role}
@@ -87,7 +87,7 @@ class Predecessors:
             self._watch(self._missing, now)
 
     def _watch(self, missing: dict[str, Heartbeat], now: float) -> None:
-        listed = beats.list_beats(self._store.fs)
+        listed = heartbeats.list_beats(self._store.fs)
         shown = {node: listed[node].beat for node in missing if node in listed}
         for node in missing.keys() - shown.keys():
             del missing[node]

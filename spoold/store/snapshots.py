@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import SnapshotName, parse_snapshot
-from spoold.store.absence import names_unless_blocked
-from spoold.store.regular import reading
+from spoold.store.existence import names_unless_blocked, reading
 from spoold.store.store import Store
 from spoold.system.errnos import concerns_one_file
 from spoold.system.filesystem import FileSystem

@@ -12,31 +12,30 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from spoold.protocol import layout
-from spoold.protocol.errors import ShutOut, Unavailable
+from spoold.protocol import codec, layout
+from spoold.protocol.errors import BadFile, ShutOut, Unavailable
 from spoold.protocol.lifecycle import Mover, insist
-from spoold.protocol.plain.basics import Basics, Identity
-from spoold.rules.share import disk
-from spoold.store import absence, mover
-from spoold.store.clocks import CommonClock
-from spoold.store.locked import LockedFileSystem
+from spoold.protocol.plain_settings import CLAIMS, Basics, Identity, basics, identity, says_nothing
+from spoold.rules.share import free_space
+from spoold.store import existence, mover
+from spoold.store.existence import regular
+from spoold.store.locked_renames import LockedFileSystem
 from spoold.store.mover import Moved
-from spoold.store.obstacles import remove_link
-from spoold.store.regular import regular
-from spoold.store.root_files import read_marker, read_settings
+from spoold.store.path_conflicts import remove_link
+from spoold.store.pool_clock import CommonClock
 from spoold.system.clock import Clock
 from spoold.system.errnos import Meaning, classify
 from spoold.system.filesystem import FileSystem, Usage
-from spoold.system.locks import FileLock, Lock
-from spoold.system.posix import WHOLE, PosixFileSystem
+from spoold.system.posix import WHOLE, FileLock, Lock, PosixFileSystem
 
 if TYPE_CHECKING:
     from spoold.protocol.heartbeat import MountFacts
     from spoold.protocol.settings import Settings
-    from spoold.store.faults import Faults
-    from spoold.store.revisions import Revisions
+    from spoold.store.contained_faults import Faults
+    from spoold.store.settings_revisions import Revisions
+
 
 TWIN_FIX = (
     "Were both resumed from one image of memory? Reboot one of them, with a machine id and host name of its own"
@@ -77,14 +76,14 @@ class Store:
     @cached_property
     def faults(self) -> Faults:
         """The inputs that this node could not handle."""
-        from spoold.store.faults import Faults  # a short command has none
+        from spoold.store.contained_faults import Faults  # a short command has none
 
         return Faults(self.clock)
 
     @cached_property
     def revisions(self) -> Revisions:
         """The settings that this writer goes by, as it looked them up."""
-        from spoold.store.revisions import Revisions  # most commands ask for no settings but the basics
+        from spoold.store.settings_revisions import Revisions  # most commands ask for no settings but the basics
 
         return Revisions(self.fs, self._read_settings, self.faults)
 
@@ -102,15 +101,15 @@ class Store:
         """Now, as people read it: RFC 3339, UTC, milliseconds."""
         return stamp(self.clock.wall())
 
-    def room(self) -> disk.Room:
+    def room(self) -> free_space.Room:
         """The room on the share. Errors: OSError."""
-        return disk.room(*self._figures(self.fs.usage()))
+        return free_space.room(*self._figures(self.fs.usage()))
 
     def room_warnings(self) -> list[str]:
         """The warnings about the room on the share: none if there is enough. Errors: OSError."""
         usage = self.fs.usage()
-        warnings = disk.warnings(*self._figures(usage))
-        return [disk.READ_ONLY, *warnings] if usage.read_only else warnings
+        warnings = free_space.warnings(*self._figures(usage))
+        return [free_space.READ_ONLY, *warnings] if usage.read_only else warnings
 
     @property
     def read_only(self) -> bool:
@@ -174,7 +173,7 @@ class Store:
         The directory above must confirm that: an unmounted share has neither. Errors: OSError.
         """
         mine = layout.join(above, self.writer)
-        if not absence.listed(self.fs, mine):
+        if not existence.listed(self.fs, mine):
             raise ShutOut(f"{mine} is gone: this node was taken for dead")
         if self.fs.stat(mine).kind != "dir":
             raise ShutOut(f"{mine} is no directory any more: a link or a file stands in its place")
@@ -305,12 +304,12 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
 
     for _ in range(3):
         closed: set[str] = set()
-        for name in absence.names_in(fs, path, closed):
+        for name in existence.names_in(fs, path, closed):
             (take or unlink)(layout.join(path, name))
         try:
             fs.rmdir(path)
         except FileNotFoundError:
-            if not absence.stands(fs, path):
+            if not existence.stands(fs, path):
                 return True
         except NotADirectoryError:
             if remove_link(fs, path):
@@ -322,3 +321,58 @@ def clear_directory(fs: FileSystem, path: str, take: Callable[[str], object] | N
         else:
             return True
     return False
+
+
+# The two files at the root of a spool, from their bytes: the marker and the settings.
+
+
+def read_settings(data: bytes, file: str) -> tuple[Callable[[], Settings], Basics]:
+    """A function that reads all settings, and the basics of them. Errors: BadFile that names the key."""
+    if says_nothing(data):
+        table: dict[str, Any] = {}
+    else:
+        from spoold.protocol.toml_file import toml_table  # its parser takes as long to load as a drop to write
+
+        table = toml_table(data, file)
+
+    def settings() -> Settings:
+        found = codec.check_settings(table, file)
+        if found.types:
+            from spoold.rules.entry.references import check_settings_names
+
+            check_settings_names(found, file)
+        return found
+
+    basic = basics(table)
+    if basic is not None:
+        return settings, basic
+    read = settings()
+    return lambda: read, read.basics
+
+
+def read_marker(data: bytes, file: str) -> Identity:
+    """The marker, if this version knows its format and claim strategy. Errors: BadFile."""
+    try:
+        return _known_marker(codec.load_sent(data, file), file)
+    except BadFile as error:
+        if error.field in ("format", "claim"):
+            raise  # intact, and of another version
+        mend = (
+            "put back a copy of it; or, while no node runs, write "
+            f'{{"format": {layout.FORMAT_VERSION}, "spool_id": "NAME", "claim": "rename"}} into it, '
+            f'with "lock" where {layout.LOCK} stands beside it.'
+        )
+        raise BadFile(file, error.field, error.problem, mend) from error
+
+
+def _known_marker(found: dict[str, Any], file: str) -> Identity:
+    # First of all, since of a later format nothing else is known.
+    form, claim = found.get("format", layout.FORMAT_VERSION), found.get("claim", "rename")
+    if form != layout.FORMAT_VERSION:
+        problem = f"is {form!r}; this spoold knows format {layout.FORMAT_VERSION}."
+        raise BadFile(file, "format", problem, "upgrade spoold on this machine.")
+    if claim not in CLAIMS:
+        problem = f"is {claim!r}; this spoold knows {' and '.join(map(repr, CLAIMS))}."
+        mend = "upgrade spoold on this machine: nodes that claim in different ways do not exclude each other."
+        raise BadFile(file, "claim", problem, mend)
+    return identity(found) or codec.check_marker(found, file)

@@ -19,7 +19,7 @@ meaning says how long looking is worthwhile. Pure: touches nothing.
 from __future__ import annotations
 
 import errno
-from enum import Enum
+from enum import Enum, StrEnum
 
 from spoold.system.filesystem import DamagedError, NotRegularError
 
@@ -155,3 +155,34 @@ def advice(error: OSError) -> str:
     code = error.errno
     specific = _ADVICE_BY_ERRNO.get(code) if code is not None else None
     return specific or _ADVICE_BY_MEANING[meaning(code)]
+
+
+# The cause of a process that could not be started, which decides what the attempt is charged.
+#
+# Only an error that occurs on every machine is the task's own fault; an unknown error may be the machine's alone.
+
+
+class Fault(StrEnum):
+    """The task's: it fails everywhere. This worker's: another may have the program. The machine's: no start works
+    just now. Nobody's: the same start may work in a moment.
+    """
+
+    TASK = "task"
+    WORKER = "worker"
+    MACHINE = "machine"
+    NOBODY = "nobody"
+
+
+_TASK = frozenset({0, errno.E2BIG, errno.ENAMETOOLONG, errno.EINVAL})
+_MACHINE = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC})
+# A program that is just being written, or a signal in between.
+_NOBODY = frozenset({errno.ETXTBSY, errno.EINTR})
+
+
+def fault_of(number: int) -> Fault:
+    """The fault behind an errno; 0 stands for values that no program can be given."""
+    if number in _TASK:
+        return Fault.TASK
+    if number in _MACHINE:
+        return Fault.MACHINE
+    return Fault.NOBODY if number in _NOBODY else Fault.WORKER

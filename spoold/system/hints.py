@@ -14,10 +14,14 @@ import os
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
 
-from spoold.system.bell import Bell
-from spoold.system.ground import Ground
-from spoold.system.watching import Watching, open_watching
+from spoold.system.mounts import Ground
+from spoold.system.wakeup import Bell, Notice
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import ObservedWatch
+
 
 # More directories than this are found by polling: the kernel's limit is for all programs of this user together.
 MAX_WATCHES = 512
@@ -142,3 +146,70 @@ def _why(error: OSError) -> str:
     if error.errno == errno.EMFILE:
         return "the limit of inotify instances or open files is reached; raise max_user_instances or ulimit -n"
     return f"changes cannot be watched here: {error.strerror or error}"
+
+
+# Watching directories with watchdog: a thread notices new entries, and calls back.
+
+
+_LEAVE_WITHIN_S = 5.0
+
+
+class Watching(Protocol):
+    """Watches directories, each without its subdirectories."""
+
+    def add(self, path: str) -> object:
+        """Watch one more directory; return its id in notices. Errors: OSError."""
+
+    def listen(self) -> None:
+        """A loop is about to wait for a notice; until then events may stay unnoticed."""
+
+    def close(self) -> None:
+        """Stop; nothing is noticed any more."""
+
+
+def open_watching(notice: Notice) -> Watching:
+    """The best watcher that this system has. Errors: OSError."""
+    try:
+        # Here, since a node on a network share does not need it.
+        from spoold.system.inotify import Inotify
+
+        return Inotify(notice)
+    except (ImportError, AttributeError):
+        return Observing(notice)
+
+
+class Observing:
+    """Any system's notifications, by way of watchdog's public Observer."""
+
+    def __init__(self, notice: Notice) -> None:
+        """Start it. Errors: OSError."""
+        from watchdog.events import DirDeletedEvent, FileSystemEvent, FileSystemEventHandler
+        from watchdog.observers import Observer
+        from watchdog.observers.polling import PollingObserver
+
+        class Handler(FileSystemEventHandler):
+            def on_any_event(self, event: FileSystemEvent) -> None:
+                if event.event_type in ("created", "moved"):
+                    notice(event.is_directory, None)
+                elif isinstance(event, DirDeletedEvent):
+                    notice(True, os.fsdecode(event.src_path))
+
+        self._observer = Observer()
+        if isinstance(self._observer, PollingObserver):
+            raise OSError(errno.ENOSYS, "this system does not notify of changes")
+        self._handler = Handler()
+        self._watches: dict[str, ObservedWatch] = {}
+        self._observer.start()
+
+    def add(self, path: str) -> object:
+        if (old := self._watches.pop(path, None)) is not None:
+            self._observer.unschedule(old)
+        self._watches[path] = self._observer.schedule(self._handler, path, recursive=False)
+        return path
+
+    def listen(self) -> None:
+        pass  # it always listens
+
+    def close(self) -> None:
+        self._observer.stop()
+        self._observer.join(_LEAVE_WITHIN_S)

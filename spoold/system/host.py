@@ -1,16 +1,18 @@
-"""The identity of this machine and process, whether another process still lives, and the machine's capacity.
+"""The identity of this machine and process, whether another process still lives, the machine's capacity, and which
+nodes ran on it before.
 
 Law: "dead" is said only if it is certain. A process number alone identifies nothing, since numbers are used again:
 only together with the start time, on the same boot of the same kernel and in the same process table, does it identify
 a process. Start times of two time namespaces count from different moments and are never compared; there, only a
-number that no process has is certain. Another boot of the same machine proves nothing: a clone has its machine id
-and host name. If in doubt, a process counts as alive. Touches /proc, /etc/machine-id and the files of `probe`.
+number that no process has is certain. Another boot of the same machine proves nothing: a clone has its machine id and
+host name. If in doubt, a process counts as alive. Touches /proc, /etc/machine-id and the files of `hardware`.
 
-Touches: files, processes, the clock, the network.
+Touches: files, processes, the clock, the network, the environment.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import socket
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from spoold.protocol.names import is_marked, marked, unmarked
-from spoold.system import chance, power, probe
+from spoold.system import hardware, kernel_random
 
 # The kernel's constants for the namespaces outside all containers (PROC_PID_INIT_INO, PROC_TIME_INIT_INO), and the
 # word for the one of a kernel that has no time namespaces.
@@ -110,7 +112,7 @@ class Host(Protocol):
         """How busy the machine is now, and the room where `path`, a directory on a local disk, lies."""
         ...
 
-    def battery(self) -> power.Battery | None:
+    def battery(self) -> hardware.Battery | None:
         """The battery's state; None without a battery."""
         ...
 
@@ -215,19 +217,19 @@ class SystemHost:
         return this_process()
 
     def doubt(self) -> None:
-        SystemHost._chance = f"{chance.below(1 << 64):016x}"  # anew: an image may hold the last one
+        SystemHost._chance = f"{kernel_random.below(1 << 64):016x}"  # anew: an image may hold the last one
 
     def alive(self, process: ProcessIdentity) -> bool:
         return alive(process)
 
     def capacity(self) -> Capacity:
-        return Capacity(probe.cpus(), probe.memory_mb() or 0, probe.gpus())
+        return Capacity(hardware.cpus(), hardware.memory_mb() or 0, hardware.gpus())
 
     def load(self, path: str) -> Load:
-        return Load(probe.load1(), probe.memory_available_mb(), probe.disk_free_mb(path))
+        return Load(hardware.load1(), hardware.memory_available_mb(), hardware.disk_free_mb(path))
 
-    def battery(self) -> power.Battery | None:
-        return power.battery()
+    def battery(self) -> hardware.Battery | None:
+        return hardware.battery()
 
 
 @dataclass(slots=True)
@@ -237,7 +239,7 @@ class FakeMachine:
     identity: HostIdentity
     capacity: Capacity = Capacity(cpus=4, mem_mb=8192, gpus=0)
     load: Load = Load(load1=0.0, mem_available_mb=8192, disk_free_mb=100_000)
-    battery: power.Battery | None = None
+    battery: hardware.Battery | None = None
     running: set[ProcessIdentity] = field(default_factory=set)
     started: int = 0
     boots: int = 1
@@ -263,7 +265,7 @@ class FakeHost:
 
     def doubt(self) -> None:
         machine = self.machine
-        other = marked(machine.identity.machine_id, f"{chance.below(1 << 64):016x}")
+        other = marked(machine.identity.machine_id, f"{kernel_random.below(1 << 64):016x}")
         machine.identity = replace(machine.identity, machine_id=other)
 
     def alive(self, process: ProcessIdentity) -> bool:
@@ -278,7 +280,7 @@ class FakeHost:
         del path  # A machine in memory has one disk.
         return self.machine.load
 
-    def battery(self) -> power.Battery | None:
+    def battery(self) -> hardware.Battery | None:
         return self.machine.battery
 
     def another(self) -> FakeHost:
@@ -328,3 +330,28 @@ def _first_line(path: str) -> str:
 
 def _hashed(machine_id: str) -> str:
     return hashlib.blake2b(machine_id.encode(), digest_size=16, person=b"spoold").hexdigest()
+
+
+# Nodes that ran on this machine before: each leaves a file in the folder that systemd keeps when a unit restarts.
+#
+# An image of a machine's memory holds no trace of a node that began later. So a trace proves that its node ran on
+# this very machine, and not on one that was resumed from the same image. Without such a folder there are none.
+
+
+# Set by systemd for `RuntimeDirectory=`; RuntimeDirectoryPreserve=restart keeps it.
+FOLDER = "RUNTIME_DIRECTORY"
+
+
+def succeed(node: str) -> set[str]:
+    """Leave this node's trace; return the nodes whose traces were there, which are removed. Never raises OSError."""
+    folder = os.environ.get(FOLDER, "")
+    found = set[str]()
+    if not os.path.isabs(folder):
+        return found
+    with contextlib.suppress(OSError):
+        found = {name for name in os.listdir(folder) if name != node}
+        for name in found:
+            with contextlib.suppress(OSError):  # what a task put there must not keep this node from leaving its own
+                os.unlink(os.path.join(folder, name))
+        os.close(os.open(os.path.join(folder, node), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    return found

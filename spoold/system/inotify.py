@@ -3,6 +3,8 @@
 A wake of that thread costs a busy loop more than reading inotify did, because it takes the interpreter from the loop.
 So all events of one read are one notice, and after an unneeded notice the thread rests until the loop waits again.
 
+Only `hints` imports it, and only where watchdog is used: short commands never load that.
+
 Law: as for `watching`. A lost event does no harm: an overflow is noticed as any other event.
 
 Touches: files, threads.
@@ -25,7 +27,7 @@ from watchdog.observers.inotify_c import (
     WatchDescriptor,
 )
 
-from spoold.system.notice import Notice
+from spoold.system.wakeup import Notice
 
 # A file that leaves a directory is no news: the process that moved it knows.
 _CAME = Mask(

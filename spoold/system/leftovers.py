@@ -1,5 +1,7 @@
 """The worker's end of the process that removes what tasks left (`cleaner`).
 
+It stands apart from `scratch`, its only user, because both in one file would be too long to read.
+
 Law: no call waits for that process, but `finish`, and that for a bounded time. One that dies or does not answer is
 started anew after a pause, and what stays is told in `notes`.
 

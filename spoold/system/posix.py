@@ -1,8 +1,12 @@
-"""The file-system port on a mounted directory, whatever serves it.
+"""The file-system port and the lock port on a mounted directory, whatever serves it.
 
 Law: every call walks its whole path anew, through directories and never through a link, and leaves nothing open; only
 that is fresh on NFS, and safe where others may write. Every error of write, fsync and close is raised, since a full
-server may report it only once.
+server may report it only once. For a rename: an existing destination is refused (EEXIST) and never replaced; only a
+rename that happened succeeds, on a server that may forget confirmed changes, too. For the lock: it is held for one
+change of names and never over work, and every wait for it is bounded. It is the kernel's lock or none: a lock that is
+a file's mere existence outlives its holder, and that cannot be noticed. The file must exist: making it here would put
+one on the empty mount point of an unmounted share.
 
 Touches: files, processes, the clock.
 """
@@ -14,16 +18,39 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from stat import S_ISDIR, S_ISLNK, S_ISREG
+from typing import Protocol
 
-from spoold.system.beneath import LISTED, Beneath, unless_stale
-from spoold.system.denials import Denials
-from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular, usage_of
-from spoold.system.ground import Ground
-from spoold.system.renaming import rename_known, rename_plainly
-from spoold.system.sharing import Sharing, is_shut
+from spoold.system.filesystem import Kind, NotRegularError, Stat, Usage, check_regular, components, usage_of
+from spoold.system.mounts import Ground
+from spoold.system.openat import LISTED, STEP, Beneath, unless_stale
+from spoold.system.permissions import Sharing, is_shut
+
+# statx(2) with AT_STATX_FORCE_SYNC: has the client ask its server about a name, whatever the client believes.
+#
+# Nothing is opened, changed or returned; the server's answer goes into the client's own cache. Without statx in the C
+# library nothing is asked.
+
+
+_AT_SYMLINK_NOFOLLOW, _AT_STATX_FORCE_SYNC = 0x100, 0x2000
+# A request for the type alone is answered from memory: a type never changes (Linux, fs/nfs/inode.c, nfs_getattr).
+_STATX_MODE, _STATX_CTIME = 0x2, 0x80
+_STATX_BYTES = 256
+
+_STATX = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
+
+
+def ask_server(name: str, above: int | None = None, *, follow: bool = False) -> None:
+    """Have the server asked. above: a descriptor of a relative name's directory. follow: follow a link at the end,
+    too. Never raises OSError: the next call finds the server's answer.
+    """
+    if _STATX is not None:
+        flags = _AT_STATX_FORCE_SYNC | (0 if follow else _AT_SYMLINK_NOFOLLOW)
+        place = _AT_FDCWD if above is None else above
+        _STATX(place, os.fsencode(name), flags, _STATX_MODE | _STATX_CTIME, ctypes.create_string_buffer(_STATX_BYTES))
+
 
 # A stranger may put anything into a shared directory. NOFOLLOW keeps a symlink from showing us, or making us
 # overwrite, another file; NONBLOCK keeps a FIFO from hanging us in open(2), and means nothing to a regular
@@ -195,9 +222,9 @@ class PosixFileSystem:
             return None
         fd = self._open_wary(path, os.O_RDONLY)
         try:
-            from spoold.system import writers
+            from spoold.system import open_writers
 
-            return writers.has_writer(fd)
+            return open_writers.has_writer(fd)
         finally:
             os.close(fd)
 
@@ -291,3 +318,197 @@ def _kind(mode: int) -> Kind:
     if S_ISDIR(mode):
         return "dir"
     return "symlink" if S_ISLNK(mode) else "other"
+
+
+# Permission denied on NFS: does the server say so now, or does the client remember it?
+
+
+EVERY_S = 1.0
+DIRECTORIES_MAX = 4096
+
+
+class Denials:
+    """The denials below `root`, an absolute path. nfs: whether that is on NFS now."""
+
+    def __init__(
+        self,
+        root: str,
+        nfs: Callable[[], bool],
+        ask: Callable[..., None] = ask_server,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._root, self._nfs, self._ask, self._now = root, nfs, ask, now
+        self._asked: dict[str, float] = {}
+
+    def doubt(self, path: str) -> bool:
+        """Have the server asked about every directory on the way to `path`, also those above the root. Return True if
+        that was done, so that the call is worth another try.
+        """
+        if not self._nfs():
+            return False
+        above, now = path.rpartition("/")[0], self._now()
+        if now - self._asked.get(above, now - EVERY_S) < EVERY_S:
+            return False
+        if len(self._asked) >= DIRECTORIES_MAX:
+            self._asked.clear()
+        self._asked[above] = now
+        parts = self._root.split("/")
+        for end in range(1, len(parts) + 1):
+            self._ask("/".join(parts[:end]) or "/", follow=True)
+        with suppress(OSError):
+            self._ask_below(components(above))
+        return True
+
+    def _ask_below(self, parts: tuple[str, ...]) -> None:
+        here = os.open(self._root, STEP & ~os.O_NOFOLLOW)
+        try:
+            for part in parts:
+                self._ask(part, here)
+                below = os.open(part, STEP, dir_fd=here)
+                os.close(here)
+                here = below
+        finally:
+            os.close(here)
+
+
+# rename(2) on a server that may forget confirmed changes: only a rename that happened succeeds.
+#
+# An SMB client keeps the entry of every name that it has made. When a server loses power and with it a rename, the
+# file has its old name again, and the client believes in both names of one file. POSIX calls a rename from one to the
+# other done, and nothing happens at the server. As long as the file is looked at, that belief stays fresh (measured:
+# after 2.5 s without a look, too). With RENAME_NOREPLACE the kernel refuses a name that it believes in, without
+# another request. Then the server is asked about that name, which drops the belief, and the rename is made.
+
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+
+_RENAMEAT2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def rename_plainly(src: str, dst: str, giver: int | None = None, taker: int | None = None) -> None:
+    """rename(2). giver, taker: as for `rename_known`. Errors: OSError."""
+    os.rename(src, dst, src_dir_fd=giver, dst_dir_fd=taker)
+
+
+def rename_known(src: str, dst: str, giver: int | None = None, taker: int | None = None) -> None:
+    """Rename, unless dst exists; rename(2) if the file system cannot make that difference.
+
+    giver, taker: descriptors of the directories of the names. Errors: OSError; FileExistsError if dst exists, or is
+    still believed to.
+    """
+    try:
+        _rename_noreplace(src, dst, giver, taker)
+    except FileExistsError:
+        if _there(dst, taker):
+            raise
+        _rename_noreplace(src, dst, giver, taker)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):
+            raise
+        rename_plainly(src, dst, giver, taker)
+
+
+def _rename_noreplace(src: str, dst: str, giver: int | None, taker: int | None) -> None:
+    if _RENAMEAT2 is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), src)
+    place, other = (_AT_FDCWD if above is None else above for above in (giver, taker))
+    if _RENAMEAT2(place, os.fsencode(src), other, os.fsencode(dst), _RENAME_NOREPLACE):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), src, None, dst)
+
+
+def _there(name: str, above: int | None) -> bool:
+    """Whether the server has that name. Errors: OSError.
+
+    The server answers the first question, but the client's entry stays as it is. After that the entry counts as old,
+    so the second question drops it if the server does not know the name (measured, Linux 6.1).
+    """
+    ask_server(name, above)
+    try:
+        os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+# The lock port, for spools on file systems whose rename is not exclusive: one holder at a time, on all machines.
+
+
+# The first retry comes about as late as one change of names takes on a local disk. At the longest pause a waiter
+# tries 50 to 100 times a second, which over a network is as many round trips and next to no CPU.
+FIRST_PAUSE_S = 0.001
+LONGEST_PAUSE_S = 0.02
+
+# Errors of open and flock if the mount has no locks, for now (a server short of them) or for good.
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
+
+
+class Lock(Protocol):
+    """Mutual exclusion between all processes that have the same spool mounted, and between their threads."""
+
+    def held(self, wait_s: float) -> AbstractContextManager[None]:
+        """Hold the lock inside the `with`; never twice on one thread. It ends with its holder's process.
+
+        Errors, all before the body begins: OSError EAGAIN if others held it for the `wait_s` seconds of the wait
+        (0: one try); one of NO_LOCKS if the mount has none; any error of opening a file on a share.
+        """
+        ...
+
+
+class FileLock:
+    """The kernel's lock (flock) on a file of the share, taken through filelock's `lock_descriptor`.
+
+    It does not use filelock's class of the same name: that class makes a missing file and the directories above it,
+    and opens the file anew for each try. Neither falls back to a soft lock here.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @contextmanager
+    def held(self, wait_s: float) -> Iterator[None]:
+        import random
+
+        from filelock import unlock_descriptor
+
+        until, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S
+        fd = self._open()
+        try:
+            while not self._taken(fd):
+                left_s = until - time.monotonic()
+                if left_s <= 0:
+                    raise OSError(errno.EAGAIN, f"others held the lock for {wait_s:g} s", self._path)
+                # Jitter, so that waiters do not try in step.
+                time.sleep(min(pause_s * random.uniform(0.5, 1.0), left_s))
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            try:
+                if not os.fstat(fd).st_nlink:
+                    # A new file of this name is another lock: this one excludes no node any more.
+                    raise OSError(errno.EAGAIN, "the lock file was removed meanwhile", self._path)
+                yield
+            finally:
+                # Not by closing alone: a process that was forked meanwhile would keep it.
+                unlock_descriptor(fd)
+        finally:
+            os.close(fd)
+
+    def _taken(self, fd: int) -> bool:
+        # Not at the top: the import takes longer than most commands, and most spools do not need it.
+        from filelock import lock_descriptor
+
+        try:
+            return lock_descriptor(fd, blocking=False)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            said = f"{error.strerror}: the mount gives no lock, and this spool claims by lock; run `spool doctor`"
+            raise OSError(error.errno, said, self._path) from error
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            # Not as ENOENT: for a rename that would mean that another node was quicker.
+            mend = "stop all nodes and make it again, as an empty file"
+            raise OSError(errno.ENOLCK, f"the lock file is missing; {mend}", self._path) from error

@@ -13,50 +13,40 @@ import contextlib
 import logging
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spoold.protocol import layout
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.request import Request, Verb
-from spoold.rules.attempts import ends
-from spoold.rules.attempts.outcome import Outcome, handed_back
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.attempt_outcome import Outcome, handed_back
 from spoold.runner.job import RunnerPort
 from spoold.store import control
 from spoold.store.journal import Journal
-from spoold.store.own_time import OwnTime, Slice
-from spoold.store.polling import Polling
+from spoold.store.own_heartbeat import Presence
 from spoold.store.predecessors import Predecessors
-from spoold.store.presence import Presence
+from spoold.store.step_timing import OwnTime, Polling, Slice
 from spoold.store.store import Store, make_directory
-from spoold.system.breathing import Breather, breathing
+from spoold.system.beating_filesystem import Breather, breathing
+from spoold.system.hardware import Inhibitor
 from spoold.system.host import Host
-from spoold.system.loans import NO_LOANS, Loans
-from spoold.system.power import Inhibitor
 from spoold.system.scratch import Scratch
+from spoold.system.slot_loans import NO_LOANS, Loans
+from spoold.worker.attempts.agent_messages import Telling
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.lending import Lending, demand
-from spoold.worker.attempts.losses import Losses
-from spoold.worker.attempts.own_budget import OwnBudget
-from spoold.worker.attempts.own_lease import OwnLease
-from spoold.worker.attempts.reporting import measured
-from spoold.worker.attempts.resuming import Resuming
-from spoold.worker.attempts.settling import Settling
+from spoold.worker.attempts.attempt_output import Losses
+from spoold.worker.attempts.claims import Claims
+from spoold.worker.attempts.lease import OwnLease, Resuming
+from spoold.worker.attempts.lent_slots import Lending, Units, demand
+from spoold.worker.attempts.reporting import OwnBudget, measured
+from spoold.worker.attempts.settling import Settling, Writers
 from spoold.worker.attempts.starting import Starting
-from spoold.worker.attempts.telling import Telling
-from spoold.worker.attempts.units import Units
-from spoold.worker.attempts.writers import Writers
-from spoold.worker.config import WorkerConfig
-from spoold.worker.intake.allowance import Allowance
-from spoold.worker.intake.claiming import Claiming
-from spoold.worker.intake.claims import Claims
-from spoold.worker.intake.cooldown import Cooldown
-from spoold.worker.intake.vacancies import Vacancies
-from spoold.worker.readiness.offering import EVERYTHING, Found, Offering
-from spoold.worker.readiness.pressure import Pressure
-from spoold.worker.readiness.standing import Standing
-from spoold.worker.step import WorkerStep
+from spoold.worker.attempts.worker_limits import Allowance
+from spoold.worker.handlers.worker_config import WorkerConfig
+from spoold.worker.intake.claiming import Claiming, Cooldown, Vacancies
+from spoold.worker.intake.readiness import NOTHING_LACKS, HandlersFound, Offering, Pressure, Standing
 
 log = logging.getLogger("spoold")
 
@@ -87,12 +77,12 @@ class Worker:
         environ: Mapping[str, str],
         inhibitor: Inhibitor | None = None,
         writers: Writers | None = None,
-        found: Found = EVERYTHING,
+        found: HandlersFound = NOTHING_LACKS,
         loans: Loans = NO_LOANS,
         outlived: tuple[str, ...] = (),
     ) -> None:
-        """found: what of its handlers is on this machine (see `worker.readiness.lookup`). outlived: the attempts that
-        this process lost when it was taken for dead."""
+        """found: what of its handlers is on this machine (see `worker.handlers.availability`). outlived: the attempts
+        that this process lost when it was taken for dead."""
         self._breather = Breather(store.clock)
         store.fs = breathing(store.fs, self._breather)
         self._own_time, self._beating, self._beat_at = OwnTime(store.clock, self._breather), False, 0.0
@@ -341,7 +331,7 @@ class Worker:
                 self._telling.look(attempt)
                 cancel = cancels.get(key(name.id)) if attempt.stopping is None else None
                 told = None if cancel is None else control.read(self.store.fs, cancel).told
-                why = ends.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
+                why = end_conditions.why_stop(told, recall, self.store.common.left_s(attempt.deadline))
                 self._stop(attempt, why)
             with self.store.faults.handling("budget of the task", name.id, name.id, name.attempt):
                 self._stop(attempt, self._own_budget.why_stop(attempt, now))
@@ -444,3 +434,15 @@ class Worker:
             return False
         self._attempts[key(name.id)] = attempt
         return True
+
+
+# The result of one step of a worker, for its loop.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStep:
+    """Whether anything changed, when (monotonic, s) the next is due, and whether to leave."""
+
+    busy: bool
+    next_due: float | None
+    done: bool = False

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spoold.agents.profiles import VARIABLE, expand
+from spoold.agents.configuration.profiles import VARIABLE, expand
 
 PATIENCE_S = 60
 

@@ -6,7 +6,7 @@ Law: one table for what was recorded and for what is played now; the exceptions 
 from dataclasses import dataclass, replace
 
 from spoold.agents.adapters.adapter import Adapter, Event, Fault, Trouble, Usage
-from spoold.agents.heard import Heard
+from spoold.agents.process.transcript import Transcript
 
 HOUR_S = 3600.0
 
@@ -89,7 +89,7 @@ def verdict(reader: Adapter, events: list[Event], code: int, errors: str) -> Tro
 
 def usage(reader: Adapter, events: list[Event], base: Usage | None = None) -> tuple[int, int, int]:
     """The tokens of an attempt, as they come into its result; base: what its session had used before."""
-    heard = Heard(reader.counting, base=base)
+    heard = Transcript(reader.counting, base=base)
     for event in events:
         heard.take(event)
     spent = heard.usage or Usage()

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from spoold.agents import homes
 from spoold.agents.adapters.adapter import Adapter, Errand, Event, Start
+from spoold.agents.sandbox import private_home
 from tests.agents.fakemodel import SCRIPTS, FakeModel
 
 CLIS = ("opencode", "codex", "qwen", "claude", "gemini")
@@ -193,7 +193,7 @@ def _drain(stream: IO[str], kind: str, played: Played, reader: Adapter, lock: th
 def _follow(logs: Mapping[Path, int], home: str, played: Played, reader: Adapter, lock: threading.Lock) -> None:
     for path, skipped in logs.items():
         try:
-            with open(homes.opened(home, str(path)), "rb") as file:  # as in an attempt: not every link counts
+            with open(private_home.opened(home, str(path)), "rb") as file:  # as in an attempt: not every link counts
                 whole = file.read()[skipped:]
         except OSError:
             continue

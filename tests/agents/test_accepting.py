@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import accepting
-from spoold.agents.accepting import Check, Ran, inside, judge
-from spoold.agents.turns import CannotStart
+from spoold.agents.process.turns import CannotStart
+from spoold.agents.workspace import acceptance
+from spoold.agents.workspace.acceptance import Check, Ran, inside, judge
 
 
 def never(words: Sequence[str]) -> Ran:
@@ -74,7 +74,7 @@ def test_a_file_counts_only_within_the_workspace(tmp_path: Path) -> None:
     assert why({"file": "pipe"}, "", work) == ["it is no regular file"]
     assert why({"file": "sub"}, "", work) == ["it is no regular file"]
     with (work / "large").open("wb") as file:
-        file.truncate(accepting.FILE_MAX + 1)
+        file.truncate(acceptance.FILE_MAX + 1)
     assert why({"file": "large"}, "", work) == ["it has more than 16 MiB"]
 
 
@@ -107,7 +107,7 @@ def test_a_schema_fetches_nothing(tmp_path: Path) -> None:
 
 def test_a_schema_takes_no_long_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert why({"schema": {"type": 7}}, "1", tmp_path)[0].startswith("the schema cannot be used")
-    monkeypatch.setattr(accepting, "SCHEMA_S", 0.2)
+    monkeypatch.setattr(acceptance, "SCHEMA_S", 0.2)
     slow = why({"schema": {"pattern": "(a+)+$"}}, f'"{"a" * 64}b"', tmp_path)
     assert slow == ["the schema took more than 0.2 s"]
 
@@ -116,5 +116,5 @@ def test_a_worker_without_the_package_says_what_to_install(tmp_path: Path, monke
     def absent(name: str) -> object:
         raise ImportError(name)
 
-    monkeypatch.setattr(accepting, "import_module", absent)
+    monkeypatch.setattr(acceptance, "import_module", absent)
     assert "install spoold[agents]" in why({"schema": {}}, "1", tmp_path)[0]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.choosing import NONE, Choice, chosen, of_type, passed
-from spoold.agents.profiles import VARIABLE, Profile, expand, read_back
+from spoold.agents.attempt.handler_contract import NONE, Choice, chosen, of_type, passed
+from spoold.agents.configuration.profiles import VARIABLE, Profile, expand, read_back
 from tests.agents.attempts import Desk
 from tests.cli.commands import spool
 

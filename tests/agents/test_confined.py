@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import homes, program, turns
-from spoold.agents.adapters import finding
+from spoold.agents.adapters import known_agents
 from spoold.agents.adapters.adapter import Errand, Start
-from spoold.agents.confined import Confined, SandboxConfig, hint
-from spoold.agents.profiles import expand
-from spoold.agents.program import leave_keyring
-from spoold.agents.sandbox import policy
-from spoold.agents.sandbox.entering import Entered
+from spoold.agents.configuration.profiles import expand
+from spoold.agents.process import program, turns
+from spoold.agents.process.confinement import Confined, SandboxConfig, hint
+from spoold.agents.process.program import leave_keyring
+from spoold.agents.sandbox import private_home, sandbox_policy
+from spoold.agents.sandbox.launch import Entered
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import git
@@ -228,17 +228,19 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def scene_of(top: Path, kind: str) -> Iterator[tuple[str, Start, turns.Scene]]:
     """How each agent is started, with its files in place, and a scene in a sandbox of that kind."""
-    for cli in finding.names():
+    for cli in known_agents.names():
         place, home = top / cli / "work", top / cli / "home"
         place.mkdir(parents=True)
         home.mkdir()
-        start = finding.make(cli).start(replace(ERRAND, workspace=str(place), home=str(home)))
+        start = known_agents.make(cli).start(replace(ERRAND, workspace=str(place), home=str(home)))
         for name, text in start.files.items():
-            homes.put(str(home), name, text)
+            private_home.put(str(home), name, text)
         made = Confined(
             SandboxConfig.model_validate({"kind": kind, **({"image": "i"} if kind == "podman" else {})}), {}
         )
-        made._entered = Entered(made._config.asked(), policy.Scene(str(place), str(home), calls="/calls.json"))
+        made._entered = Entered(
+            made._config.asked(), sandbox_policy.SandboxRun(str(place), str(home), calls="/calls.json")
+        )
         outside = {"PATH": os.environ["PATH"], "SPOOL_ROOT": "/s", "TMPDIR": "/nowhere", "DISPLAY": ":0"}
         yield cli, start, turns.Scene(made, str(place), str(home), outside, lambda: False, lambda: None)
 

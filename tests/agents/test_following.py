@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.following import branch_of
-from spoold.agents.profiles import VARIABLE, Profile, expand, read_back
+from spoold.agents.attempt.one_attempt import branch_of
+from spoold.agents.configuration.profiles import VARIABLE, Profile, expand, read_back
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import Remote

@@ -11,11 +11,19 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import confined, foreseeing, profiles
-from spoold.agents.foreseeing import of_branches, of_merges, of_repositories, of_workspace
-from spoold.agents.profiles import VARIABLE, expand, read_back
-from spoold.agents.sandbox.probing import probe
-from spoold.agents.trial import Tried, unseen
+from spoold.agents.configuration import profiles
+from spoold.agents.configuration.profiles import (
+    VARIABLE,
+    expand,
+    of_branches,
+    of_merges,
+    of_repositories,
+    of_workspace,
+    read_back,
+)
+from spoold.agents.configuration.trial import Tried, unseen
+from spoold.agents.process import confinement
+from spoold.agents.sandbox.launch import probe
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import Remote, git
 
@@ -127,7 +135,7 @@ def not_seen(said: dict[str, Any], *folders: Path) -> list[tuple[str, str, str]]
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_file_of_a_command_that_the_sandbox_does_not_show_is_foreseen(tmp_path: Path) -> None:
-    if not probe(confined.read("bwrap", "x").asked()).ok:
+    if not probe(confinement.read("bwrap", "x").asked()).ok:
         pytest.skip("bubblewrap does not work here")
     file = tmp_path / "agent.sh"
     file.write_text("true\n")
@@ -147,7 +155,7 @@ def test_a_file_of_a_command_that_the_sandbox_does_not_show_is_foreseen(tmp_path
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_so_is_one_of_every_other_command_in_the_sandbox(tmp_path: Path) -> None:
-    if not probe(confined.read("bwrap", "x").asked()).ok:
+    if not probe(confinement.read("bwrap", "x").asked()).ok:
         pytest.skip("bubblewrap does not work here")
     files = {name: tmp_path / name for name in ("args", "accept", "setup")}
     for one in files.values():
@@ -187,7 +195,7 @@ def test_a_share_that_does_not_answer_holds_no_worker_up(
                 ended.set()
 
     monkeypatch.setattr(profiles, "FORESEE_S", 0.05)
-    monkeypatch.setattr(foreseeing, "repository", look)
+    monkeypatch.setattr(profiles, "repository", look)
     noted = Noted()
     profiles.log.addHandler(noted)
     try:

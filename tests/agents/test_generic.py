@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.adapters import finding, generic
+from spoold.agents.adapters import generic, known_agents
 from spoold.agents.adapters.adapter import Adapter, Errand, Event, Trouble, Usage
 
 
@@ -16,12 +16,12 @@ def read(line: str) -> Event | None:
 
 
 def test_it_is_found_by_its_name() -> None:
-    assert "generic" in finding.names()
-    assert not {"adapter", "finding"} & set(finding.names())
-    made: Adapter = finding.make("generic")
+    assert "generic" in known_agents.names()
+    assert not {"adapter", "finding"} & set(known_agents.names())
+    made: Adapter = known_agents.make("generic")
     assert made.name == "generic"
     with pytest.raises(KeyError):
-        finding.make("../x")
+        known_agents.make("../x")
 
 
 def test_the_prompt_comes_on_standard_input_and_the_rest_in_the_command() -> None:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import handoff, prompting, scanning
 from spoold.agents.adapters.adapter import Event
-from spoold.agents.ending import End, Outcome
-from spoold.agents.heard import Heard
-from spoold.agents.places import Saved
-from spoold.agents.profiles import REDACT, expand
-from spoold.client.context import SharedContext
+from spoold.agents.attempt import prompting
+from spoold.agents.configuration import redactor
+from spoold.agents.configuration.profiles import REDACT, expand
+from spoold.agents.process.ending import End, Outcome
+from spoold.agents.process.interfaces import Saved
+from spoold.agents.process.transcript import Transcript
+from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.entry import is_name
+from spoold.protocol.context_entry import is_name
 from tests.agents.attempts import Desk
 from tests.cli.commands import spool
 
@@ -24,16 +25,16 @@ SECRET = "tr0ub4dor-and-3-horses"
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def heard(text: str = "", session: str = "") -> Heard:
+def heard(text: str = "", session: str = "") -> Transcript:
     """What an agent has said."""
-    made = Heard("sum")
+    made = Transcript("sum")
     made.take(Event(text=text, session=session))
     return made
 
 
-def note(end: End, words: Heard, saved: Saved) -> str:
+def note(end: End, words: Transcript, saved: Saved) -> str:
     """The note of an attempt where nothing is masked."""
-    return handoff.note("2", "edit", "coder", end, words, saved, str)
+    return prompting.note("2", "edit", "coder", end, words, saved, str)
 
 
 def test_it_says_what_was_done_and_what_is_open() -> None:
@@ -60,16 +61,16 @@ def test_nothing_of_a_secret_stays_where_it_is_cut_off() -> None:
     said = {"cli": "codex", "secrets": ["KEY"]}
     table = {"agents": {"coder": said}, "redact": {"patterns": ["cust-[0-9]+"]}}
     handler = expand(table, "w.toml", {})["handlers"]["coder"]
-    clean = scanning.masking({REDACT: handler["env"][REDACT], "KEY": SECRET})
+    clean = redactor.masking({REDACT: handler["env"][REDACT], "KEY": SECRET})
     for shift in range(1150, 1230):
         words = heard(f"{SECRET} {TOKEN} cust-77 {'x' * shift}", SECRET)
         end = End("failed", 1, (f"{'y' * (shift - 940)}{SECRET}",))
-        found = handoff.note("1", "t", "coder", end, words, Saved((f"{SECRET}{'z' * 110}.py",)), clean)
+        found = prompting.note("1", "t", "coder", end, words, Saved((f"{SECRET}{'z' * 110}.py",)), clean)
         for planted in (SECRET, TOKEN, "cust-77"):
             pieces = (planted[at : at + 8] for at in range(len(planted) - 7)) if len(planted) > 8 else [planted]
             assert not [piece for piece in pieces if piece in found], found
-    assert TOKEN not in scanning.masking({})(TOKEN)
-    assert scanning.masking({REDACT: '{"tokens": false}'})(TOKEN) == TOKEN
+    assert TOKEN not in redactor.masking({})(TOKEN)
+    assert redactor.masking({REDACT: '{"tokens": false}'})(TOKEN) == TOKEN
 
 
 @pytest.mark.parametrize(
@@ -86,13 +87,13 @@ def test_nothing_of_a_secret_stays_where_it_is_cut_off() -> None:
     ],
 )
 def test_only_where_another_attempt_may_follow(outcome: Outcome, said: str, leaves: bool) -> None:
-    assert handoff.leaves_one(End(outcome, 1), heard(said), Saved()) is leaves
-    assert handoff.leaves_one(End("later", 75), heard(), Saved(("a",)))
+    assert prompting.leaves_one(End(outcome, 1), heard(said), Saved()) is leaves
+    assert prompting.leaves_one(End("later", 75), heard(), Saved(("a",)))
 
 
 def test_its_entry_has_a_name_for_every_task() -> None:
-    assert handoff.name_of("edit-1") == "handoff-edit-1"
-    long = [handoff.name_of("x" * 110 + end) for end in ("a", "b", "B")]
+    assert prompting.name_of("edit-1") == "handoff-edit-1"
+    long = [prompting.name_of("x" * 110 + end) for end in ("a", "b", "B")]
     assert len(set(long)) == 2, "two ids that differ by case alone are one"
     assert all(is_name(name) for name in long)
 
@@ -143,8 +144,8 @@ def test_a_note_that_cannot_be_put_is_in_the_result_alone(tmp_path: Path, monkey
     assert (ended.code, ended.result["outcome"]) == (1, "not_accepted")
     assert "handoff" in ended.result
     assert "its handoff note is only in its result" in ended.said
-    monkeypatch.setattr(handoff, "_ROOM", 0)
-    said = handoff.put(str(tmp_path / "s"), "nightly", "t", "x")
+    monkeypatch.setattr(prompting, "_ROOM", 0)
+    said = prompting.put(str(tmp_path / "s"), "nightly", "t", "x")
     assert said == "its handoff note is only in its result: batch nightly has 0 entries"
 
 

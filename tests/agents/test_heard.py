@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import ending
 from spoold.agents.adapters.adapter import Cost, Counting, Event, Trouble, Usage
-from spoold.agents.ending import Turn
-from spoold.agents.heard import TEXT_MAX, Heard, since, total
+from spoold.agents.process import ending
+from spoold.agents.process.ending import Turn
+from spoold.agents.process.transcript import TEXT_MAX, Transcript, since, total
 
 QUOTA = Trouble("quota", "spent", 1000.0)
 NET = Trouble("transient", "no answer", final=False)
 
 
-def heard(*events: Event, counting: Counting = "sum") -> Heard:
-    found = Heard(counting)
+def heard(*events: Event, counting: Counting = "sum") -> Transcript:
+    found = Transcript(counting)
     for event in events:
         found.take(event)
     return found
@@ -164,7 +164,7 @@ def test_done_needs_every_condition() -> None:
     said, silent = heard(Event(text="ok")), heard()
     denied = heard(Event(text="ok", done=True), Event(trouble=Trouble("permission", "edit is denied")))
 
-    def outcome(found: Heard, changed: list[str], reasons: list[str], *, must: bool = False) -> str:
+    def outcome(found: Transcript, changed: list[str], reasons: list[str], *, must: bool = False) -> str:
         return ending.end_of_work(found, changed, reasons, must_change=must).outcome
 
     assert outcome(said, ["a"], [], must=True) == "done"

@@ -9,8 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.living import BUSY_TIMES, BYTES_S, CPU_SHARE, Bounds, Life, Sample, worked
-from spoold.agents.program import REST_MAX, Program, Source
+from spoold.agents.process.program import (
+    BUSY_TIMES,
+    BYTES_S,
+    CPU_SHARE,
+    REST_MAX,
+    Bounds,
+    Life,
+    Program,
+    Sample,
+    Source,
+    worked,
+)
 
 IDLE_S, START_S = 60.0, 30.0
 

@@ -30,9 +30,9 @@ print('SPOOL:COMPLETED {{"text": "I wrote it."}}')
 # The attempt, whose command has another bound.
 HASTY = """
 import sys
-from spoold.agents import following, running
-following.OFFER_S = {}
-sys.exit(running.main())
+from spoold.agents.attempt import one_attempt
+one_attempt.OFFER_S = {}
+sys.exit(one_attempt.main())
 """
 # Counts its runs; goes well from the third on.
 COUNTS = "echo x >>{top}/runs; [ $(wc -l <{top}/runs) -ge 3 ] || {{ {fails}; }}"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.profiles import VARIABLE, expand, read_back
+from spoold.agents.configuration.profiles import VARIABLE, expand, read_back
 from spoold.protocol.codec import check
 from spoold.protocol.errors import BadFile
-from spoold.worker.config import WorkerConfig, load_config
+from spoold.worker.handlers.worker_config import WorkerConfig, load_config
 
 GENERIC = {"cli": "generic", "command": ["agent"]}
 

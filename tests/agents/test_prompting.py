@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import prompting
 from spoold.agents.adapters.adapter import Trouble
-from spoold.agents.asking import ask
-from spoold.agents.prompting import Before, before_of
+from spoold.agents.attempt import prompting
+from spoold.agents.attempt.one_attempt import ask
+from spoold.agents.attempt.prompting import Before, before_of
 
 RECORD = {
     "attempt": 2,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.adapters import finding
-from spoold.agents.profiles import expand
-from spoold.agents.reaching import Seen, hint, host_of, may_pass, unreached
-from spoold.agents.sandbox.hosts import entry
-from spoold.client.agents import untested
+from spoold.agents.adapters import known_agents
+from spoold.agents.configuration.profiles import expand
+from spoold.agents.process.confinement import Seen, host_of, may_pass, network_hint, unreached
+from spoold.agents.sandbox.sandbox_policy import entry
+from spoold.client.spool.capabilities import untested
 from tests.agents.attempts import Desk
 
 LOCAL = {"OPENAI_BASE_URL": "http://localhost:8377/v1"}
@@ -22,16 +22,16 @@ def proxy(*hosts: str) -> dict[str, Any]:
     return {"kind": "bwrap", "network": "proxy", "hosts": hosts}
 
 
-@pytest.mark.parametrize("cli", [name for name in finding.names() if name != "generic"])
+@pytest.mark.parametrize("cli", [name for name in known_agents.names() if name != "generic"])
 def test_each_known_agent_needs_a_network_and_the_fix_names_its_host(cli: str) -> None:
     """G26: `sandbox = "bwrap"` alone was ok for doctor and worker, and each task failed as "Connection error"."""
     found = unreached(cli, "", "bwrap", {})
     assert found is not None
     assert found.sure
     assert found.problem == f"{cli} asks its model over the network, and the sandbox bwrap has none"
-    host = finding.make(cli).asks_at.get("") or "HOST OF ITS MODEL"
+    host = known_agents.make(cli).asks_at.get("") or "HOST OF ITS MODEL"
     assert found.fix == f'sandbox = {{kind = "bwrap", network = "proxy", hosts = ["{host}"]}} in the profile'
-    for known in finding.make(cli).asks_at.values():
+    for known in known_agents.make(cli).asks_at.values():
         assert entry(known).port == 443
 
 
@@ -87,12 +87,12 @@ def test_where_an_agent_asks_is_what_its_variables_say_or_its_own(
 
 def test_an_error_names_the_sandbox_where_it_may_be_to_blame() -> None:
     """G26."""
-    assert "the sandbox bwrap has none; fix: sandbox = {" in hint("claude", "", "bwrap", {}, "it fell silent")
+    assert "the sandbox bwrap has none; fix: sandbox = {" in network_hint("claude", "", "bwrap", {}, "it fell silent")
     said = "TypeError: fetch failed"
-    assert "lets it reach only a.example" in hint("opencode", "x/y", proxy("a.example"), {}, said)
-    assert "has no network; if it needs one: sandbox = {" in hint("generic", "", "bwrap", {}, said)
-    assert hint("generic", "", "bwrap", {}, "1 test failed") == ""
-    assert hint("claude", "", "none", {}, said) == ""
+    assert "lets it reach only a.example" in network_hint("opencode", "x/y", proxy("a.example"), {}, said)
+    assert "has no network; if it needs one: sandbox = {" in network_hint("generic", "", "bwrap", {}, said)
+    assert network_hint("generic", "", "bwrap", {}, "1 test failed") == ""
+    assert network_hint("claude", "", "none", {}, said) == ""
 
 
 def test_a_worker_says_so_when_it_starts_and_to_everybody_who_asks(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.ending import AWAY_MAX_S, AWAY_S, end_of_absence
-from spoold.agents.workspace.places import Places
-from spoold.agents.workspace.tidying import Tidying
+from spoold.agents.attempt.cleanup import Tidying
+from spoold.agents.process.ending import AWAY_MAX_S, AWAY_S, end_of_absence
+from spoold.agents.workspace.workspace_layout import Places
 from tests.agents.attempts import PATIENCE_S, Desk, Ended
 from tests.agents.workspace.repos import Remote, pushed, workspace, write
 from tests.cli.commands import spool
@@ -34,9 +34,9 @@ USED = '{"tokens_in": 10, "tokens_out": 20, "cost_usd": 0.5}'
 # The attempt, with other pauses.
 PATIENT = """
 import sys
-from spoold.agents import running
-running.AWAY_S, running.PAUSE_S = {}, 0.05
-sys.exit(running.main())
+from spoold.agents.attempt import one_attempt
+one_attempt.AWAY_S, one_attempt.PAUSE_S = {}, 0.05
+sys.exit(one_attempt.main())
 """
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from spoold.agents import places
-from spoold.agents.sandbox.guarded import guarded
+from spoold.agents.process import interfaces
+from spoold.agents.sandbox.protected_files import guarded
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import Remote
 
@@ -103,7 +103,7 @@ def test_a_repository_in_the_place_of_another_is_known_by_its_inode(
     for name in ("work", "mine/libs/sub/.git/refs"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "mine")
-    folder = places.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
+    folder = interfaces.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
     folder.open()
     (tmp_path / "mine" / ".git").mkdir()
     assert folder.save("").warnings == ()
@@ -122,7 +122,7 @@ def test_what_looks_like_a_bare_repository_hides_none_below(
     for name in ("work", "mine/.git/refs", "mine/libs/sub/deep"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "mine")
-    folder = places.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
+    folder = interfaces.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
     folder.open()
     for name in ("refs", "objects"):
         (tmp_path / "mine" / where / name).mkdir()
@@ -138,9 +138,9 @@ def test_a_submodule_that_is_not_there_is_known_in_every_repository_of_a_folder(
     subprocess.run(["git", "init", "-q", f"--separate-git-dir={tmp_path}/data", str(tree)], check=True)
     subprocess.run(["git", "-C", str(tree), "update-index", "--add", "--cacheinfo", row], check=True)
     (tree / "libs").mkdir()
-    assert places._submodules(f"{tmp_path}/mine", ["tree"]) == ("tree/libs/sub",)
-    assert places._submodules(str(tree)) == ("libs/sub",)
-    assert places._submodules(f"{tree}/libs") == ("sub",)
+    assert interfaces._submodules(f"{tmp_path}/mine", ["tree"]) == ("tree/libs/sub",)
+    assert interfaces._submodules(str(tree)) == ("libs/sub",)
+    assert interfaces._submodules(f"{tree}/libs") == ("sub",)
 
 
 def test_where_submodules_cannot_be_listed_in_time_no_sandbox_is_made(
@@ -148,8 +148,8 @@ def test_where_submodules_cannot_be_listed_in_time_no_sandbox_is_made(
 ) -> None:
     """What a list that is cut short leaves out would be open to the agent."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    monkeypatch.setattr(places, "LOOK_S", 0.0)
-    found = places._submodules(str(tmp_path))
+    monkeypatch.setattr(interfaces, "LOOK_S", 0.0)
+    found = interfaces._submodules(str(tmp_path))
     assert found is None
     held = guarded(str(tmp_path), "shared", found)
     assert "took too long" in held.loose[0]
@@ -159,12 +159,12 @@ def test_where_submodules_cannot_be_listed_in_time_no_sandbox_is_made(
 def test_in_a_folder_too_large_to_be_looked_at_nothing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "FILES_MAX", 3)
+    monkeypatch.setattr(interfaces, "FILES_MAX", 3)
     for number in range(3):
         (tmp_path / f"{number}").mkdir()
-    assert places._repositories(str(tmp_path)) == {}
+    assert interfaces._repositories(str(tmp_path)) == {}
     (tmp_path / "3").mkdir()
-    assert places._repositories(str(tmp_path)) is None
+    assert interfaces._repositories(str(tmp_path)) is None
 
 
 def test_results_of_earlier_tasks_come_into_the_prompt(tmp_path: Path) -> None:
@@ -533,7 +533,7 @@ open(os.path.join(home, "session"), "w").close()
 COUNTS_ON = """
 import sys
 from spoold.agents.adapters.generic import Generic
-from spoold.agents.running import main
+from spoold.agents.attempt.one_attempt import main
 Generic.counting = "last"
 sys.exit(main())
 """

@@ -16,13 +16,20 @@ from typing import Any
 import pytest
 
 from spoold.agents.adapters.adapter import Errand
-from spoold.agents.places import Bare
-from spoold.agents.profiles import Profile
-from spoold.agents.telemetry import receiving
-from spoold.agents.telemetry.around import ENDPOINT, listening
-from spoold.agents.telemetry.reading import BYTES_MAX, SPANS_MAX, TEXT_MAX, Kept
-from spoold.agents.telemetry.receiving import POST_MAX, Receiver
-from spoold.agents.turns import Scene
+from spoold.agents.attempt import agent_telemetry
+from spoold.agents.attempt.agent_telemetry import (
+    BYTES_MAX,
+    ENDPOINT,
+    POST_MAX,
+    SPANS_MAX,
+    TEXT_MAX,
+    Kept,
+    Receiver,
+    listening,
+)
+from spoold.agents.configuration.profiles import Profile
+from spoold.agents.process.interfaces import Bare
+from spoold.agents.process.turns import Scene
 from tests.agents import playing
 from tests.agents.attempts import Desk
 
@@ -242,13 +249,13 @@ def test_only_posts_are_answered(receiver: Receiver, verb: str) -> None:
 
 def test_all_posts_together_are_bounded(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     body = json.dumps(post(span()))
-    receiver.spend(receiving.ALL_MAX - len(body))
+    receiver.spend(agent_telemetry.ALL_MAX - len(body))
     assert ask(receiver, "POST", f"{receiver.path}/v1/traces", body) == 200
     assert ask(receiver, "POST", f"{receiver.path}/v1/traces", body) == 413
 
 
 def test_a_client_that_is_slow_is_cut_off(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "POST_S", 0.5)
+    monkeypatch.setattr(agent_telemetry, "POST_S", 0.5)
     head = f"POST {receiver.path}/v1/traces HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n"
     began, cut = time.monotonic(), threading.Event()
     with socket.create_connection(("127.0.0.1", receiver.server_port), timeout=20) as slow:
@@ -277,7 +284,7 @@ def test_a_client_that_is_slow_is_cut_off(receiver: Receiver, monkeypatch: pytes
 def test_many_that_say_nothing_keep_nobody_waiting_at_the_end(receiver: Receiver) -> None:
     silent = [
         socket.create_connection(("127.0.0.1", receiver.server_port), timeout=20)
-        for _ in range(2 * receiving.AT_ONCE)
+        for _ in range(2 * agent_telemetry.AT_ONCE)
     ]
     try:
         began = time.monotonic()
@@ -353,7 +360,7 @@ def test_without_a_port_the_attempt_goes_on(monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object) -> None:
         raise OSError(24, os.strerror(24))
 
-    monkeypatch.setattr(receiving.Receiver, "__init__", full)
+    monkeypatch.setattr(agent_telemetry.Receiver, "__init__", full)
     words = list[str]()
     with listening(Profile(cli="codex", trace=True), ERRAND, SCENE, {}, words.append) as found:
         assert found == (ERRAND, SCENE)

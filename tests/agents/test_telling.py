@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.telling import Inbox
+from spoold.agents.attempt.prompting import Inbox
 from tests.agents.attempts import Desk, Ended
 
 # It keeps each prompt, and the session with which it was started; in its first turn it is told something more.

@@ -12,11 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from spoold.agents import confined
-from spoold.agents.checking import check
-from spoold.agents.profiles import VARIABLE, expand, read_back
-from spoold.agents.sandbox.probing import probe
-from spoold.agents.trial import Tried, try_out
+from spoold.agents.configuration.profiles import VARIABLE, expand, read_back
+from spoold.agents.configuration.trial import Tried, check, try_out
+from spoold.agents.process import confinement
+from spoold.agents.sandbox.launch import probe
 
 
 def tried(path: Path, said: dict[str, Any], within_s: float = 60) -> Tried:
@@ -82,8 +81,8 @@ def test_what_it_leaves_behind_is_ended(tmp_path: Path) -> None:
         f"while ! test -s {left}; do sleep 0.02; done\necho 1.2.3",
     )
     told = (
-        "import os, sys; from spoold.agents.profiles import VARIABLE, expand, read_back\n"
-        "from spoold.agents.trial import try_out\n"
+        "import os, sys; from spoold.agents.configuration.profiles import VARIABLE, expand, read_back\n"
+        "from spoold.agents.configuration.trial import try_out\n"
         "said = {'cli': 'generic', 'command': [sys.argv[1]], 'check': [sys.argv[1]]}\n"
         "handler = expand({'agents': {'coder': said}}, 'w.toml', {})['handlers']['coder']\n"
         "print(try_out(*read_back(handler['env'][VARIABLE]), os.environ).verdict)"
@@ -118,7 +117,7 @@ def test_a_sandbox_that_is_not_to_be_had_is_the_reason(tmp_path: Path, monkeypat
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_it_starts_within_the_sandbox_of_the_profile(tmp_path: Path) -> None:
-    if not probe(confined.read("bwrap", "x").asked()).ok:
+    if not probe(confinement.read("bwrap", "x").asked()).ok:
         pytest.skip("bubblewrap does not work here")
     (tmp_path / "secret").write_text("x")
     script(tmp_path / "codex", f"test -e {tmp_path}/secret && exit 9; echo 1.2.3")
@@ -146,7 +145,7 @@ def test_one_that_is_older_than_its_recording_starts_and_is_untested(
 @pytest.mark.usefixtures("bubblewrap")
 def test_one_whose_sandbox_has_no_network_is_not_ok(tmp_path: Path) -> None:
     """G26: a sandbox without a word on its network has none, and doctor and worker said ok."""
-    if not probe(confined.read("bwrap", "x").asked()).ok:
+    if not probe(confinement.read("bwrap", "x").asked()).ok:
         pytest.skip("bubblewrap does not work here")
     script(tmp_path / "codex", "echo 1.2.3")
     found = tried(tmp_path, {"cli": "codex", "sandbox": "bwrap"})

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents import turns
-from spoold.agents.adapters import finding
+from spoold.agents.adapters import known_agents
 from spoold.agents.adapters.adapter import Start
-from spoold.agents.ending import Turn
-from spoold.agents.heard import Heard
-from spoold.agents.living import Bounds
-from spoold.agents.places import Bare
+from spoold.agents.process import turns
+from spoold.agents.process.ending import Turn
+from spoold.agents.process.interfaces import Bare
+from spoold.agents.process.program import Bounds
+from spoold.agents.process.transcript import Transcript
 
 FIXTURES = Path(__file__).parent / "fixtures" / "codex"
 # It says again and again that it tries again, as codex does where nothing listens.
@@ -30,12 +30,12 @@ while True:
 """
 
 
-def taken(tmp_path: Path, *files: Path, idle_s: float) -> tuple[Turn, Heard, float]:
+def taken(tmp_path: Path, *files: Path, idle_s: float) -> tuple[Turn, Transcript, float]:
     (tmp_path / "codex.py").write_text(RETRIES)
-    adapter, began = finding.make("codex"), time.monotonic()
+    adapter, began = known_agents.make("codex"), time.monotonic()
     scene = turns.Scene(Bare(), str(tmp_path), str(tmp_path), dict(os.environ), lambda: False, lambda: None)
     start = Start((sys.executable, str(tmp_path / "codex.py"), *map(str, files)))
-    heard = Heard(adapter.counting)
+    heard = Transcript(adapter.counting)
     turn = turns.take_turn(adapter, start, scene, heard, Bounds(idle_s, idle_s))
     return turn, heard, time.monotonic() - began
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from spoold.agents import ending, prompting
 from spoold.agents.adapters.adapter import Adapter, Errand, Usage
-from spoold.agents.ending import End
-from spoold.agents.heard import Heard, total
+from spoold.agents.attempt import prompting
+from spoold.agents.process import ending
+from spoold.agents.process.ending import End
+from spoold.agents.process.transcript import Transcript, total
 from tests.agents import playing
 from tests.agents.adapters.test_recordings import GONE
 
@@ -46,7 +47,7 @@ class World:
 
     def attempt(self) -> None:
         """One attempt, as `running` has it."""
-        adapter, heard = playing.adapter(self.cli), Heard(playing.adapter(self.cli).counting)
+        adapter, heard = playing.adapter(self.cli), Transcript(playing.adapter(self.cli).counting)
         before = prompting.before_of(self.record)
         mine = list[Usage]()
         resumed = before is not None and self.session is not None and self.chance.random() < 0.7
@@ -75,7 +76,7 @@ class World:
         pick = self.chance.randrange
         return Usage(pick(1, 5000), pick(1, 300), pick(0, 9000))
 
-    def fails(self, adapter: Adapter, heard: Heard) -> list[Usage]:
+    def fails(self, adapter: Adapter, heard: Transcript) -> list[Usage]:
         """A session that is too long, maybe after it has worked for a while."""
         assert self.session is not None
         mine = self.works(adapter, heard, self.session, ends="fails") if self.chance.random() < 0.6 else []
@@ -87,7 +88,7 @@ class World:
             self.hear(adapter, heard, [("out", fault)])
         return mine
 
-    def works(self, adapter: Adapter, heard: Heard, session: Session, ends: str = "well") -> list[Usage]:
+    def works(self, adapter: Adapter, heard: Transcript, session: Session, ends: str = "well") -> list[Usage]:
         """Some turns, each with questions of its own and of subagents."""
         mine = list[Usage]()
         for turn in range(self.chance.randint(1, 3)):
@@ -101,7 +102,7 @@ class World:
             self.hear(adapter, heard, list(getattr(self, f"_{self.cli}")(session, own, helpers, ends)))
         return mine
 
-    def hear(self, adapter: Adapter, heard: Heard, lines: list[Line]) -> None:
+    def hear(self, adapter: Adapter, heard: Transcript, lines: list[Line]) -> None:
         """Streams are read one beside the other, so only each by itself is in order."""
         left = {source: [text for each, text in lines if each == source] for source in ("out", "errors", "log")}
         while any(left.values()):
@@ -231,7 +232,7 @@ def test_the_figures_of_all_attempts_are_those_of_the_model(cli: str) -> None:
 def test_a_subagent_of_which_nothing_is_heard_makes_the_figures_unknown(cli: str) -> None:
     for seed in range(SEEDS):
         world = World(cli, seed)
-        adapter, heard, session = playing.adapter(cli), Heard("sum"), Session("s")
+        adapter, heard, session = playing.adapter(cli), Transcript("sum"), Session("s")
         adapter.start(Errand("do it", "/w", "/h"))
         own, helpers = [world.ask()], {f"h{k}": [world.ask()] for k in range(world.chance.randint(1, 3))}
         lines = list(getattr(world, f"_{cli}")(session, own, helpers, "well"))

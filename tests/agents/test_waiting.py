@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spoold.agents.program import Program
+from spoold.agents.process.program import Program
 from tests.agents.attempts import Desk
 
 # As the real program does: `latest` is a link to the log of the session, beside it.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spoold.protocol.heartbeat import Capabilities
-from spoold.store.presence import Presence
+from spoold.store.own_heartbeat import Presence
 from spoold.system.host import SystemHost
 from tests.cli.command import leader, make, opened
 from tests.cli.commands import spool

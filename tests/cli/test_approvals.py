@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spoold.faces.cli import output
-from spoold.pictures import work
+from spoold.faces.cli.terminal import output
+from spoold.pictures import task_description
 from tests.cli.command import make
 from tests.cli.commands import Done, spool
 from tests.cli.test_verbs import end, put, requests
@@ -137,7 +137,7 @@ def test_a_file_that_may_be_written_anew_is_no_part_of_what_is_approved(
     """`--seen` was taken for a task whose prompt_file had other words in it since."""
     content, said = read_later()
     put(root, f"waiting/{LANE}/5000.{ORDER}.t.a1f0c0d.json", content)
-    wanted = [f"{work.READ} (2 lines)", *(f"  {number}| {line}" for number, line in enumerate(said, 1))]
+    wanted = [f"{task_description.READ} (2 lines)", *(f"  {number}| {line}" for number, line in enumerate(said, 1))]
     assert run("show", "t").lines[-4:-1] == wanted
     monkeypatch.setattr(output, "may_ask", lambda: True)
     monkeypatch.setattr(output, "confirmed", lambda question: False)
@@ -163,7 +163,7 @@ def test_each_field_and_each_line_is_drawn_on_the_terminal(root: Path, run: Run)
         content, _ = evil_task(Random(seed))
         put(root, f"waiting/{LANE}/5000.{ORDER}.t.a1f0c0d.json", content)
         lines = run("show", "t").lines
-        drawn = work.drawn(work.parts_of(content), 2000)
+        drawn = task_description.drawn(task_description.parts_of(content), 2000)
         assert lines[-1 - len(drawn) : -1] == drawn
 
 
@@ -278,19 +278,19 @@ def test_only_a_task_asks_and_it_reads_the_answer(root: Path, run: Run, monkeypa
 def test_ask_prints_the_answer(
     root: Path, run: Run, monkeypatch: pytest.MonkeyPatch, verb: str, said: dict[str, Any], code: int, out: str
 ) -> None:
-    from spoold.client import deciding
+    from spoold.client import decisions
 
     task(root, "runs", "claimed/w-aaaaa")
     monkeypatch.setenv("SPOOL_TASK_ID", "runs")
     monkeypatch.setenv("SPOOL_ATTEMPT", "1")
-    asked = deciding.Deciding.ask
+    asked = decisions.Deciding.ask
 
-    def answered(self: deciding.Deciding, *words: Any, **more: Any) -> str:
+    def answered(self: decisions.Deciding, *words: Any, **more: Any) -> str:
         name = asked(self, *words, **more)
         put(root, f"control/{verb}.runs.1.json", {"about": name, **said})
         return name
 
-    monkeypatch.setattr(deciding.Deciding, "ask", answered)
+    monkeypatch.setattr(decisions.Deciding, "ask", answered)
     done = run("ask", "Where?", "--choices", "here,there", "--wait")
     assert (done.code, done.out) == (code, out)
     if code:
@@ -300,11 +300,11 @@ def test_ask_prints_the_answer(
 
 
 def test_a_question_that_is_gone_has_no_answer(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spoold.client import deciding
+    from spoold.client import decisions
 
     monkeypatch.setenv("SPOOL_TASK_ID", "runs")
     monkeypatch.setenv("SPOOL_ATTEMPT", "1")
-    monkeypatch.setattr(deciding.Deciding, "ask", lambda self, *words, **more: "gone")
+    monkeypatch.setattr(decisions.Deciding, "ask", lambda self, *words, **more: "gone")
     done = run("ask", "Where?", "--wait")
     assert done.code == 4
     assert "the question gone of runs is gone, and nobody has answered it." in done.err

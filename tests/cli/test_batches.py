@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.batches import Batch
+from spoold.client.read.task_groups import Batch
 from spoold.protocol import layout
 from spoold.protocol.names import EndedName
 from tests.cli.command import make

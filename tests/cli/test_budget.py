@@ -67,7 +67,7 @@ def test_raises_add_up_and_say_what_holds_then(root: Path) -> None:
 
 
 def test_two_raises_at_one_moment_both_count(root: Path) -> None:
-    from spoold.store.changing import publish_change
+    from spoold.store.settings_change import publish_change
 
     one, other = opened(root, "cli-one-1"), opened(root, "cli-two-2")
     for store in (one, other):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli import completing
 from spoold.faces.cli.app import words
+from spoold.faces.cli.terminal import completion
 from tests.cli.command import make
 from tests.cli.commands import environment
 from tests.cli.commands import spool as run
@@ -89,14 +89,14 @@ def test_a_spool_that_cannot_be_reached_is_silence(tmp_path: Path, line: str) ->
 
 
 def test_a_share_that_hangs_is_not_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completing, "_opened", lambda _: time.sleep(30))
+    monkeypatch.setattr(completion, "_opened", lambda _: time.sleep(30))
     monkeypatch.setenv("_SPOOL_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "spool show ")
     monkeypatch.setenv("COMP_CWORD", "2")
     before = time.monotonic()
     done = run(root=root)
     assert (done.code, done.out.strip(), done.err) == (0, "", "")
-    assert completing.PATIENCE_S <= time.monotonic() - before < 20
+    assert completion.PATIENCE_S <= time.monotonic() - before < 20
 
 
 def test_only_the_verb_that_is_completed_is_loaded() -> None:

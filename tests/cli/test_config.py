@@ -205,7 +205,7 @@ def test_a_file_is_checked_without_a_spool(tmp_path: Path) -> None:
 
 
 def test_the_actions_are_offered_at_tab() -> None:
-    from spoold.faces.cli.config import offer
+    from spoold.faces.cli.verbs.config import offer
 
     assert offer("s") == ["show", "set"]
 

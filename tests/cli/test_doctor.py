@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.doctor import show
+from spoold.faces.cli.verbs.doctor import show
+from spoold.protocol.doctor_report import Remark, Report
 from spoold.protocol.heartbeat import Capabilities
-from spoold.protocol.report import Remark, Report
-from spoold.store.presence import Presence
+from spoold.store.own_heartbeat import Presence
 from spoold.system.host import SystemHost
 from tests.cli.command import make, opened, spool, told
 

@@ -13,7 +13,7 @@ from tests.cli.command import leader, make, spool, told
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A spool that nobody serves, in which one task is ready; the second look comes at once."""
-    monkeypatch.setattr("spoold.client.fsck.LOOK_AGAIN_S", 0)
+    monkeypatch.setattr("spoold.client.spool.fsck_and_repair.LOOK_AGAIN_S", 0)
     made = make(tmp_path / "s")
     (made / "pending" / "a.json").write_text('{"id": "a", "type": "review"}')
     leader(made).close()

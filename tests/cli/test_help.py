@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from spoold.faces.cli.app import VERBS, verb_of
-from spoold.store.locate import PREFIX_MIN
+from spoold.store.task_location import PREFIX_MIN
 from tests.cli.commands import spool
 
 
@@ -92,8 +92,8 @@ def test_a_verb_imports_neither_other_verbs_nor_what_only_a_run_of_it_needs() ->
     code = "import sys; from spoold.faces.cli.app import build; build(['submit']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    verbs = {f"spoold.faces.cli.{module}" for module in VERBS.values()}
-    assert verbs & loaded == {"spoold.faces.cli.submit"}
+    verbs = {f"spoold.faces.cli.verbs.{module}" for module in VERBS.values()}
+    assert verbs & loaded == {"spoold.faces.cli.verbs.submit"}
     rooms = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("spoold.")}
     assert rooms == {"spoold.faces", "spoold.protocol"}
     assert not {"pydantic", "rich", "psutil"} & loaded

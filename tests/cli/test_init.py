@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.init import strategy
+from spoold.faces.cli.verbs.init import strategy
 from spoold.protocol import layout
+from spoold.protocol.doctor_report import Remark, Report, Strategy
 from spoold.protocol.errors import Unavailable
-from spoold.protocol.report import Remark, Report, Strategy
-from spoold.store.reports import read_reports
+from spoold.store.doctor_reports import read_reports
 from spoold.system.posix import PosixFileSystem
 from tests.cli.command import make, spool
 

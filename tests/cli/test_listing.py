@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from spoold.client.listing import describe
+from spoold.client.read.long_listing import describe
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.order import encode_order
-from spoold.store.locate import iter_tasks
+from spoold.protocol.names import encode_order
+from spoold.store.task_location import iter_tasks
 from tests.cli.command import make
 from tests.cli.commands import spool
 from tests.cli.test_verbs import end, put

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.reservations import Reserving
+from spoold.client.spool.standing_requests import Reserving
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError, WaitTimeout
 from tests.cli.command import leader, make, opened, spool, told

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli import local_file
-from spoold.faces.cli.screen import Line, Table
-from spoold.faces.cli.status import blocks
-from spoold.faces.cli.webpage import page
+from spoold.faces.cli.terminal import local_files
+from spoold.faces.cli.terminal.html_page import page
+from spoold.faces.cli.terminal.screen import Line, Table
+from spoold.faces.cli.verbs.status import blocks
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.snapshot import Snapshot
 from tests.cli.command import leader, make
@@ -75,11 +75,11 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        local_file.replace(str(file), "new", spool=str(tmp_path / "s"), option="--html")
+        local_files.replace(str(file), "new", spool=str(tmp_path / "s"), option="--html")
     monkeypatch.undo()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"page": "old"}
     with pytest.raises(SpoolError):
-        local_file.replace(str(tmp_path / "s" / "x"), "new", spool=str(tmp_path / "s"), option="--html")
+        local_files.replace(str(tmp_path / "s" / "x"), "new", spool=str(tmp_path / "s"), option="--html")
 
 
 def test_a_server_serves_until_it_is_told_to_end(root: Path) -> None:

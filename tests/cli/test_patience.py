@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spoold.client.spool_client import SpoolClient
-from spoold.faces.cli import patience
+from spoold.faces.cli.terminal import wait_progress
 from tests.cli.command import make, opened
 from tests.cli.commands import spool
 
@@ -24,7 +24,7 @@ class AtOnce(threading.Timer):
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A spool in which nobody works, and the task `a`."""
-    monkeypatch.setattr(patience, "Timer", AtOnce)
+    monkeypatch.setattr(wait_progress, "Timer", AtOnce)
     root = make(tmp_path / "s")
     with SpoolClient(root) as client:
         client.submit({"id": "a", "type": "review"})
@@ -57,10 +57,10 @@ def test_once_one_of_them_has_begun_nothing_is_said(root: Path) -> None:
 
 
 def test_a_share_that_is_away_is_told_by_the_wait_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with patience.saying_why(SpoolClient(root), ["nobody"]):
+    with wait_progress.saying_why(SpoolClient(root), ["nobody"]):
         pass
     client = SpoolClient(root)
     root.rename(root.with_name("elsewhere"))
-    with patience.saying_why(client, ["a"]):
+    with wait_progress.saying_why(client, ["a"]):
         pass
     assert capsys.readouterr().err == ""

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spoold.faces.cli.saving import save
+from spoold.faces.cli.terminal.local_files import save
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile
 from tests.cli.command import make

@@ -201,7 +201,7 @@ def test_an_executor_runs_functions_on_the_workers(root: Path) -> None:
     import math
 
     from spoold.client.executor import SpoolExecutor
-    from spoold.client.failures import TaskFailed
+    from spoold.client.spool.waiting import TaskFailed
 
     config = root.parent / "worker.toml"
     config.write_text('[python]\nallow = ["math"]\n')

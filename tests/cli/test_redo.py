@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spoold.client import sending_back
-from spoold.client.info import read_content
-from spoold.store.locate import Located
+from spoold.client.read import preconditions
+from spoold.client.read.task_info import read_content
 from spoold.store.store import Store
+from spoold.store.task_location import Located
 from tests.cli.test_approvals import ORDER, Run, contents, root, run, task
 from tests.cli.test_verbs import end, put, requests
 
@@ -73,7 +73,7 @@ def test_a_task_that_moves_while_it_is_read_is_looked_for_again(
         missed.append(located.id)
         return {}
 
-    monkeypatch.setattr(sending_back, "read_content", reading)
+    monkeypatch.setattr(preconditions, "read_content", reading)
     done = run("reject", "deploy", "--reason", "why", "--redo", "up")
     assert (done.code, "task mid keeps moving or cannot be read" in done.err) == (code, code == 2)
     assert len(requests(graph)) == (code == 0)

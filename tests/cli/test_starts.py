@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.screen import Block, Line, Table, lines, renderable
-from spoold.faces.cli.status import blocks
+from spoold.faces.cli.terminal.screen import Block, Line, Table, lines, renderable
+from spoold.faces.cli.verbs.status import blocks
 from spoold.protocol.snapshot import Snapshot
 from tests.cli.command import leader, make, spool
 from tests.cli.test_status import PICTURE
@@ -32,7 +32,8 @@ HEAVY = {
 HEAVY |= {"hmac", "random", "multiprocessing", "watchdog", "concurrent"}
 # Of ours: what has models in it.
 MODELS = {
-    f"spoold.protocol.{name}" for name in ("task", "settings", "heartbeat", "snapshot", "result", "event", "report")
+    f"spoold.protocol.{name}"
+    for name in ("task", "settings", "heartbeat", "snapshot", "result", "event", "doctor_report")
 }
 
 

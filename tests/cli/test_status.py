@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.status import render
+from spoold.faces.cli.verbs.status import render
 from spoold.protocol.snapshot import Rates, Recent, Snapshot
 from tests.cli.command import leader, make, spool, told
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.told import STANDING_MAX, TEXT_MAX
+from spoold.protocol.agent_messages import STANDING_MAX, TEXT_MAX
 from tests.cli.command import leader
 from tests.cli.commands import Done, spool
 from tests.cli.test_agents import ABOUT, root, worker

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from spoold.faces.cli.output import harmless, within
-from spoold.faces.cli.status import render
+from spoold.faces.cli.terminal.output import harmless, within
+from spoold.faces.cli.verbs.status import render
 from spoold.protocol.snapshot import Snapshot
 from tests.cli.command import make, spool, told
 from tests.house.sources import modules
@@ -87,7 +87,7 @@ def test_where_an_error_came_from_is_shown_without_its_escapes(
     directory: Path, bug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if bug:
-        monkeypatch.setattr("spoold.faces.cli.choosing.states_of", _fail)
+        monkeypatch.setattr("spoold.faces.cli.terminal.task_selection.states_of", _fail)
     found = spool(directory, *(["ls"] if bug else ["--debug", "show", f"nobody{EVIL}"]))
     assert "Traceback" in found.stderr
     assert not CONTROL.search(found.stderr)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from spoold.faces.cli import top
+from spoold.faces.cli.verbs import top
 from tests.cli.commands import environment, spool
 
 PATIENCE_S = 60

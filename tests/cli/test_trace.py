@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from spoold.faces.cli.trace import names, offer
-from spoold.faces.traces.sending import address
+from spoold.faces.cli.verbs.trace import names, offer
+from spoold.faces.trace_export import address
 from spoold.protocol.errors import SpoolError
 from tests.cli.command import make
 from tests.cli.commands import spool

@@ -476,7 +476,7 @@ def test_a_bug_of_ours_is_shown_and_is_no_failed_task(run: Run, monkeypatch: pyt
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("spoold.client.selecting.find_each", broken)
+    monkeypatch.setattr("spoold.client.read.selecting.find_each", broken)
     done = run("show", "x")
     assert done.code == 70
     assert "ZeroDivisionError" in done.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli import output
+from spoold.faces.cli.terminal import output
 from tests.cli.command import make
 from tests.cli.commands import spool
 from tests.cli.test_verbs import end, put

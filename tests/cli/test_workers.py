@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spoold.protocol.heartbeat import Capabilities
-from spoold.store.presence import Presence
+from spoold.store.own_heartbeat import Presence
 from spoold.system.host import SystemHost
 from tests.cli.command import leader, make, opened, spool, told
 

@@ -11,12 +11,12 @@ from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.result import Result
 from spoold.store.initialise import initialise
-from spoold.store.lane_moves import list_lanes, list_tasks
-from spoold.store.presence import Presence
+from spoold.store.lanes_and_archive import list_lanes, list_tasks
+from spoold.store.own_heartbeat import Presence
 from spoold.store.store import Store, make_directory, open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 STEP_S = 0.3
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.ancestors import GENERATIONS, adopt_task
+from spoold.client.in_task import GENERATIONS, adopt_task
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.arguments import check_arguments, mapping_of, mappings, target_of
+from spoold.client.spool.submission import check_arguments, mapping_of, mappings, target_of
 
 
 def top_level() -> None: ...

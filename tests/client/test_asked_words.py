@@ -13,8 +13,7 @@ from random import Random
 import pytest
 
 from spoold.protocol import layout
-from spoold.protocol.drop import task_drop
-from spoold.protocol.names import key
+from spoold.protocol.names import key, task_drop
 from spoold.protocol.result import Code, Status
 from tests.cli.command import make
 from tests.cli.commands import spool

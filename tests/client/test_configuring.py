@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.configuring import (
+from spoold.client.spool.configuration import (
     Holder,
     Setting,
     as_table,

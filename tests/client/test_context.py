@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from spoold.client.context import Conflict, SharedContext
+from spoold.client.context_and_steps import Conflict, SharedContext
 from spoold.client.spool_client import SpoolClient
-from spoold.protocol.entry import BYTES_MAX, ENTRIES_MAX, Entry, EntryName
+from spoold.protocol.context_entry import BYTES_MAX, ENTRIES_MAX, Entry, EntryName
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
-from spoold.store.context import ENTRIES
-from spoold.store.shelf import Shelf
 from spoold.store.store import Store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
+from spoold.store.versioned_files import ENTRIES, Shelf
 from tests.client.cluster import Cluster
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spoold.client.counted import as_models
+from spoold.client.spool.offline_status import as_models
+from spoold.protocol import plain_status
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.plain import picture
 
 
 def test_a_beat_that_was_read_plainly_is_a_model_again_with_all_that_is_in_it() -> None:
@@ -18,7 +18,7 @@ def test_a_beat_that_was_read_plainly_is_a_model_again_with_all_that_is_in_it() 
         "endings": {"TIMEOUT": 1},
     }
     model = Heartbeat.model_validate(said)
-    plain = picture.heartbeat(model.model_dump(mode="json"))
+    plain = plain_status.heartbeat(model.model_dump(mode="json"))
     assert type(plain) is not Heartbeat
     assert plain is not None
     assert as_models({"w1-1": plain}) == {"w1-1": model}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spoold.client.executor import SpoolExecutor
-from spoold.client.failures import TaskFailed
+from spoold.client.spool.waiting import TaskFailed
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile

@@ -10,20 +10,20 @@ import json
 
 import pytest
 
-from spoold.client.fsck import StillAlive, check, mend
-from spoold.client.info import describe
-from spoold.client.inquiry import explain
-from spoold.client.story import history
+from spoold.client.read.explanation import explain
+from spoold.client.read.histories import history
+from spoold.client.read.task_info import describe
+from spoold.client.spool.fsck_and_repair import StillAlive, check, mend
 from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.answers.case import Explanation
-from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
-from spoold.store import control, locate, snapshots
-from spoold.store.beats import list_beats
-from spoold.store.presence import Presence
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.attempts.end_conditions import UNKNOWN_FOR_S
+from spoold.store import control, snapshots, task_location
+from spoold.store.heartbeats import list_beats
+from spoold.store.own_heartbeat import Presence
 from spoold.store.store import open_store, stamp
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import Usage
@@ -570,7 +570,7 @@ def test_a_line_of_a_rejected_batch_is_known_by_its_id() -> None:
     for task_id in ("x-1", "X-2", "x-3"):
         answer = ask(cluster, task_id)
         assert (answer.state, "night.whole.jsonl line 2: typ: unknown field" in answer.verdict) == ("rejected", True)
-    assert [found.id for found in locate.iter_tasks(cluster.store)] == ["night.whole.jsonl"]
+    assert [found.id for found in task_location.iter_tasks(cluster.store)] == ["night.whole.jsonl"]
     cluster.drop("x-1")
     cluster.steps(master)
     assert ask(cluster, "x-1").state != "rejected"
@@ -583,7 +583,7 @@ def test_a_task_whose_file_another_program_removed_is_told_everywhere() -> None:
     cluster.drop("a")
     cluster.drop("b", after="a")
     cluster.steps(master)
-    path = locate.locate(cluster.store, "a").path
+    path = task_location.locate(cluster.store, "a").path
     cluster.fs.unlink(path)
     for _ in range(20):
         cluster.clock.advance(1)

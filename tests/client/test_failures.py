@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 
-from spoold.client.failures import NotFinished, TaskFailed
-from spoold.client.fsck import StillAlive
-from spoold.client.location import NoSpoolNamed
+from spoold.client.spool.fsck_and_repair import StillAlive
+from spoold.client.spool.location import NoSpoolNamed
+from spoold.client.spool.waiting import NotFinished, TaskFailed
 from spoold.protocol.errors import (
     BadFile,
     BadName,
@@ -19,7 +19,7 @@ from spoold.protocol.errors import (
     WrongValue,
 )
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.store.regular import Unreadable
+from spoold.store.existence import Unreadable
 
 FAILED = Result(
     task_id="t1",

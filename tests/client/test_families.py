@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from spoold.client import families, selecting
-from spoold.client.families import actionable, cancel_tree, tree
+from spoold.client.read import selecting, task_groups
+from spoold.client.read.task_groups import actionable, cancel_tree, tree
 from spoold.master.master import Master
 from spoold.protocol.errors import NotFound, WaitTimeout
 from spoold.protocol.request import Verb
 from spoold.store import control
-from spoold.store.locate import locate
+from spoold.store.task_location import locate
 from tests.client.cluster import Cluster
 
 
@@ -113,7 +113,7 @@ def test_a_task_that_moves_while_it_is_read_is_looked_for_again(monkeypatch: pyt
         for located, content in candidates(*args, **options):
             yield located, (dict[str, Any] if located.id in ("a", "alone") else content)
 
-    monkeypatch.setattr(families, "candidates", unread)
+    monkeypatch.setattr(task_groups, "candidates", unread)
     assert "a" in [one.id for one in tree(made.store, "plan").walk()]
     made.fs.write(locate(made.store, "alone").path, b"{", durable=False)
     assert "alone" not in [one.id for one in tree(made.store, "plan").walk()]

@@ -10,15 +10,14 @@ from random import Random
 
 import pytest
 
-from spoold.client.info import describe
-from spoold.client.inquiry import explain
-from spoold.client.status import status
-from spoold.master.standing import KNOWN_MOST, READ_MOST
+from spoold.client.read.explanation import explain
+from spoold.client.read.task_info import describe
+from spoold.client.spool.spool_status import status
+from spoold.master.master import KNOWN_MOST, READ_MOST
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
-from spoold.protocol.misnamed import of_branch
-from spoold.protocol.names import TaskName
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import TaskName, encode_order
+from spoold.protocol.wrong_names import of_branch
 from spoold.store.store import make_directory
 from tests.client.cluster import Cluster
 

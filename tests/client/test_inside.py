@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.inside import LEND_AFTER_S, born, check_wait, lending, task_of
+from spoold.client.in_task import LEND_AFTER_S, born, check_wait, lending, task_of
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError
 from spoold.system.clock import ManualClock
-from spoold.system.loans import LocalLoans
+from spoold.system.slot_loans import LocalLoans
 from tests.client.cluster import Cluster
 
 NO_SLEEP = list[float]().append

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext, Steps
 from spoold.client.spool_client import SpoolClient
-from spoold.client.steps import Steps
 from spoold.protocol.errors import Unavailable
 from spoold.store.initialise import initialise
-from spoold.store.obstacles import behind
+from spoold.store.path_conflicts import behind
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
 

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from spoold.protocol import layout
-from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
+from spoold.protocol.names import task_drop
 from spoold.protocol.result import Code
-from spoold.store.census import census
-from spoold.store.drop_search import list_unexplained
-from spoold.store.locate import Located, complete, iter_tasks, locate, locate_many
+from spoold.store.state_counts import census
 from spoold.store.store import Store
+from spoold.store.task_location import Located, complete, iter_tasks, list_unexplained, locate, locate_many
 from tests.client.trees import WORKER, Tree
 
 PLACES: list[tuple[Callable[[Tree], Any], str, int, str]] = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.location import NoSpoolNamed, spool_directory, user_file
+from spoold.client.spool.location import NoSpoolNamed, spool_directory, user_file
 from spoold.protocol.errors import BadFile
 
 

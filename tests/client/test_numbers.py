@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.client.connection import Numbers
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext, Steps
+from spoold.client.spool.connection import Numbers
 from spoold.client.spool_client import SpoolClient
-from spoold.client.steps import Steps
-from spoold.protocol.change import ChangeName
 from spoold.protocol.errors import BadFile, Unavailable
 from spoold.protocol.names import COUNT_MAX, NUMBER_MOST
+from spoold.protocol.settings_change import ChangeName
 from tests.client.cluster import Cluster
 from tests.support.faults import FaultyFileSystem
 

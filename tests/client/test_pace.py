@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.client.pace import OUTAGE_S, Pace
+from spoold.client.spool.waiting import OUTAGE_S, Pace
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
 

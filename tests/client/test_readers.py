@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spoold.client.location import NoSpoolNamed, spool_directory, user_file
+from spoold.client.spool.location import NoSpoolNamed, spool_directory, user_file
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.toml_file import load_settings, toml_table
-from spoold.worker.config import load_config
+from spoold.worker.handlers.worker_config import load_config
 from tests.house.sources import modules
 
 Read = Callable[[Path], object]

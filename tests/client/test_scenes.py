@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from spoold.client import scenes, selecting
-from spoold.client.batches import Batch
-from spoold.client.info import describe
-from spoold.client.scenes import TAIL_BYTES, scene_of
-from spoold.pictures import figures
-from spoold.pictures.scene import RUNNING, UNKNOWN, Bond, Need, Scene, Task
+from spoold.client.read import graph_data, selecting
+from spoold.client.read.graph_data import TAIL_BYTES, scene_of
+from spoold.client.read.task_groups import Batch
+from spoold.client.read.task_info import describe
+from spoold.pictures import picture_data
+from spoold.pictures.picture_data import RUNNING, UNKNOWN, Bond, Need, Scene, Task
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, Running
 from spoold.protocol.names import BeatName
 from spoold.protocol.result import Code, Status
-from spoold.protocol.stamps import moment
+from spoold.protocol.timestamps import moment
 from tests.client.trees import WORKER, Tree
 
 TIMES: dict[str, Any] = {"started_at": "2026-01-01T00:00:01Z", "completed_at": "2026-01-01T00:00:05Z"}
@@ -195,12 +195,12 @@ def test_its_figures_are_those_of_status_and_of_show() -> None:
     scene = seen(tree)
     with tree.spool() as spool:
         progress = Batch(spool.store, "b").look()
-        assert figures.counts(scene) == progress.tasks
-        assert (len(scene.inside), figures.ended(scene)) == (progress.total, progress.ended)
+        assert picture_data.counts(scene) == progress.tasks
+        assert (len(scene.inside), picture_data.ended(scene)) == (progress.total, progress.ended)
         assert scene.spent == progress.spent
         causes = [
-            (one.code, one.message, len(one.tasks), tuple(task.id for task in one.tasks[: figures.IDS_NAMED]))
-            for one in figures.causes(scene)
+            (one.code, one.message, len(one.tasks), tuple(task.id for task in one.tasks[: picture_data.IDS_NAMED]))
+            for one in picture_data.causes(scene)
         ]
         assert causes == [(one.code, one.message, one.count, one.ids) for one in progress.causes]
         for task in scene.inside:
@@ -217,7 +217,7 @@ def test_a_result_that_cannot_be_read_is_left_out() -> None:
     tree.fs.write(layout.join(layout.RESULTS, f"a.1.{WORKER}.json"), b"{", durable=False)
     task = seen(tree).tasks[0]
     assert (task.attempts, task.total, task.cause) == ((), None, None)
-    assert figures.causes(seen(tree))[0].code == "unknown"
+    assert picture_data.causes(seen(tree))[0].code == "unknown"
 
 
 def test_failed_tasks_have_the_end_of_their_last_log() -> None:
@@ -266,7 +266,7 @@ def test_a_task_that_moves_while_it_is_read_is_found_where_it_is(monkeypatch: py
             yield located, content
 
     tree.put(layout.claimed(WORKER, "x"))
-    monkeypatch.setattr(scenes, "candidates", moving)
+    monkeypatch.setattr(graph_data, "candidates", moving)
     assert [(task.id, task.state) for task in seen(tree).tasks] == [("a", "claimed")]
 
 
@@ -322,4 +322,4 @@ def test_a_task_with_children_has_what_all_of_them_came_to() -> None:
     ended(tree, "alone", parent="elsewhere", tokens_used=5)
     scene = seen(tree)
     assert {task.id: task.tree for task in scene.tasks if task.tree} == {"plan": (3, 11, 0.75), "a": (2, 10, 0.25)}
-    assert [task.id for task in figures.dearest(scene)] == ["plan", "a", "b", "alone"]
+    assert [task.id for task in picture_data.dearest(scene)] == ["plan", "a", "b", "alone"]

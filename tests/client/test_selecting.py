@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from spoold.client import selecting
+from spoold.client.read import selecting
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.rules.answers.selection import Selection
-from spoold.store import locate
+from spoold.store import task_location
 from tests.client.trees import WORKER, Tree
 
 
@@ -51,13 +51,13 @@ def test_only_the_first_unknown_ids_are_looked_into(monkeypatch: pytest.MonkeyPa
     tree = Tree()
     task(tree, "known-1")
     looked: list[str] = []
-    search = locate.locate
+    search = task_location.locate
 
     def counting(store: Any, ref: str) -> Any:
         looked.append(ref)
         return search(store, ref)
 
-    monkeypatch.setattr("spoold.store.locate.locate", counting)
+    monkeypatch.setattr("spoold.store.task_location.locate", counting)
     with tree.spool() as spool:
         found, wrong = selecting.find(spool.store, ["known", *(f"no{n}" for n in range(9)), "known-1"])
     assert [one.id for one in found] == ["known-1"]

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from spoold.client.fsck import FsckReport, StillAlive, mend
-from spoold.client.inquiry import gather
-from spoold.client.living import living
-from spoold.client.status import RENEWED_WITHIN_S, roster, status
+from spoold.client.read.explanation import gather
+from spoold.client.spool.fsck_and_repair import FsckReport, StillAlive, mend
+from spoold.client.spool.living_nodes import living
+from spoold.client.spool.spool_status import RENEWED_WITHIN_S, roster, status
 from spoold.master.master import Master
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.tree.finding import Finding, MakeDirectory, Severity
+from spoold.rules.tree.audit import Finding, MakeDirectory, Severity
 from spoold.store import control
 from spoold.store.store import stamp
 from spoold.system.filesystem import Usage

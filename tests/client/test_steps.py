@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from spoold import task
+from spoold.client.context_and_steps import Steps
 from spoold.client.spool_client import SpoolClient
-from spoold.client.steps import Steps
 from spoold.protocol.errors import SpoolError
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from tests.client.cluster import Cluster
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol import layout
-from spoold.protocol.drop import WHOLE
 from spoold.protocol.errors import BadFile, Unavailable
+from spoold.protocol.names import WHOLE
 from tests.client.trees import Tree
 
 

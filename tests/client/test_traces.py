@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from spoold.client.traces import Traces
+from spoold.client.read.graph_data import Traces
 from spoold.pictures.traces import conventions as said
 from spoold.pictures.traces.span import Span
 from spoold.protocol import layout
 from spoold.protocol.errors import NotFound
 from spoold.protocol.names import EventsName
 from spoold.protocol.result import Code
-from spoold.protocol.trace import span_of, trace_of
+from spoold.protocol.trace_ids import span_of, trace_of
 from tests.client.test_scenes import BEGAN, ended, put
 from tests.client.trees import WORKER, Tree
 

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from spoold.client import connection
-from spoold.client.failures import NotFinished
-from spoold.client.waiting import Waiter
+from spoold.client.spool import connection
+from spoold.client.spool.waiting import NotFinished, Waiter
 from spoold.protocol import layout
-from spoold.protocol.drop import task_drop
 from spoold.protocol.errors import NotFound, WaitTimeout
+from spoold.protocol.names import task_drop
 from spoold.protocol.result import Code, Result, Status
 from tests.client.trees import Tree, soon
 

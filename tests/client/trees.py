@@ -7,12 +7,11 @@ import orjson
 
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol import codec, layout
-from spoold.protocol.names import EndedName, TaskName
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import EndedName, TaskName, encode_order
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 LANE = "type=t"
 WORKER = "w1-aaaaa"

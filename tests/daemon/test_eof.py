@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon import eof
+from spoold.daemon import signals
 
 PATIENCE_S = 30
 
@@ -14,8 +14,8 @@ PATIENCE_S = 30
 def watch(monkeypatch: pytest.MonkeyPatch, number: int) -> threading.Event:
     """An event that is set at the end of this descriptor."""
     ended = threading.Event()
-    monkeypatch.setattr(eof, "STDIN", number)
-    eof.at_eof(ended.set)
+    monkeypatch.setattr(signals, "STDIN", number)
+    signals.at_eof(ended.set)
     return ended
 
 

@@ -10,13 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.daemon import freezing
-from spoold.daemon.freezing import Freezing
+from spoold.daemon import progress_watch
 from spoold.daemon.loop import Loop
-from spoold.daemon.notify import Notifier
-from spoold.daemon.processes import _tell
-from spoold.daemon.pulse import Pulse
-from spoold.rules.share.blame import Spent
+from spoold.daemon.processes import Notifier, _tell
+from spoold.daemon.progress_watch import Freezing, Pulse
+from spoold.rules.cluster.liveness import Spent
 
 LEASE_S = 12.5
 
@@ -63,7 +61,7 @@ def told(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> l
     """What was logged."""
     messages: list[str] = []
     for level in ("warning", "info"):
-        monkeypatch.setattr(freezing.log, level, lambda text, *args: messages.append(text % args))
+        monkeypatch.setattr(progress_watch.log, level, lambda text, *args: messages.append(text % args))
     return messages
 
 
@@ -84,7 +82,7 @@ def test_it_is_said_once_when_they_freeze_and_once_when_they_go_on(runner: Runne
         assert watch.look() == "2 tasks have been frozen for 1 s, until the share answers, for at most 10 m"
     said = "the share has been silent for 9 s; 2 tasks are frozen until the share answers, for at most 10 m"
     assert told == [said], "its calls have waited for 9 s, though the last beat is longer ago"
-    assert watch.due_s == freezing.LOOK_S
+    assert watch.due_s == progress_watch.FROZEN_LOOK_S
     runner.now += 20
     runner.lease_end, runner.stopped = runner.now + 12, set(runner.keys)
     assert "frozen for 21 s" in watch.look(), "the beat is out, and the claims are not moved yet"
@@ -183,4 +181,4 @@ def test_the_status_says_it_behind_the_word_that_the_unit_for_sleep_looks_for(
     loop: Any = SimpleNamespace(pulse=pulse, trouble=trouble, actor=actor)
     _tell(cast(Loop, loop), cast(Notifier, notifier), "FROZEN")
     assert said == [shown]
-    assert logging.getLogger("spoold") is freezing.log
+    assert logging.getLogger("spoold") is progress_watch.log

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from spoold.daemon.leading import MasterActor
-from spoold.daemon.pulse import Pulse
-from spoold.master import leadership
+from spoold.daemon.master_actor import MasterActor
+from spoold.daemon.progress_watch import Pulse
+from spoold.master.state import leadership
 from spoold.store.initialise import initialise
 from spoold.store.mover import Fate, Moved
 from spoold.system.clock import SystemClock

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon.logs import configure
-from spoold.daemon.pulse import Pulse
-from spoold.daemon.working import WorkerActor
+from spoold.daemon.daemon_log import configure
+from spoold.daemon.progress_watch import Pulse
+from spoold.daemon.worker_actor import WorkerActor
 from spoold.protocol.errors import BadFile
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
-from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.worker_config import WorkerConfig
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ import pytest
 
 from spoold.daemon import loop as loop_module
 from spoold.daemon.loop import FAULTY_STEPS, Actor, Loop, StepResult
-from spoold.daemon.nap import Nap
-from spoold.daemon.pulse import VERBS, Pulse, pulsing
+from spoold.daemon.progress_watch import VERBS, Pulse, pulsing
+from spoold.daemon.signals import Nap
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem

@@ -14,9 +14,9 @@ import pytest
 
 from spoold.daemon import loop as loop_module
 from spoold.daemon.loop import Actor, Loop, StepResult
-from spoold.daemon.nap import Nap
 from spoold.daemon.processes import EXIT_UNAVAILABLE
-from spoold.daemon.pulse import VERBS, Pulse, pulsing
+from spoold.daemon.progress_watch import VERBS, Pulse, pulsing
+from spoold.daemon.signals import Nap
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import ManualClock
 from spoold.system.errnos import is_lost
@@ -27,10 +27,9 @@ LOST = """
 import errno, os
 from types import SimpleNamespace
 from spoold.daemon import processes
-from spoold.daemon.freezing import Freezing
 from spoold.daemon.loop import Loop
-from spoold.daemon.nap import Nap
-from spoold.daemon.pulse import VERBS, Pulse, pulsing
+from spoold.daemon.progress_watch import VERBS, Freezing, Pulse, pulsing
+from spoold.daemon.signals import Nap
 from spoold.protocol.settings import PollSettings
 from spoold.system.clock import SystemClock
 

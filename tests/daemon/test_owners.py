@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon.actors import open_spool
-from spoold.daemon.pulse import Pulse
+from spoold.daemon.loop import open_spool
+from spoold.daemon.progress_watch import Pulse
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.posix import WHOLE, PosixFileSystem

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon import pauses
-from spoold.daemon.pulse import LATE_S, Pause, Pulse
-from spoold.rules.share.blame import LEAST_S
+from spoold.daemon import processes
+from spoold.daemon.progress_watch import LATE_S, Pause, Pulse
+from spoold.rules.cluster.liveness import LEAST_S
 from spoold.store.initialise import initialise
 from spoold.system.clock import ManualClock, SystemClock
 from spoold.system.posix import PosixFileSystem
@@ -104,7 +104,7 @@ def test_each_pause_is_told_once_at_once_and_charged_to_nobody(seed: int, caplog
     for _ in range(60):
         ended = len(world.stops)
         pause = world.pulse.tick(world.wait, world.chance.choice((0.0, 0.1, 1.0, 5.0, 5.0)))
-        pauses.tell(pause, INTERVAL_S, "w1 runs 1 of at most 2 tasks")
+        processes.tell(pause, INTERVAL_S, "w1 runs 1 of at most 2 tasks")
         new, lines = world.stops[ended:], [record.getMessage() for record in caplog.records]
         caplog.clear()
         stopped_s, asleep_s, calling, stepping = new[-1] if new else (0.0, 0.0, False, False)
@@ -165,9 +165,9 @@ def test_it_is_told_with_its_own_figures(
     pause: Pause, level: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="spoold"):
-        pauses.tell(pause, INTERVAL_S, "w1 rests")
-        pauses.tell(pause, 200.0, "w1 rests")
-        pauses.tell(None, INTERVAL_S, "w1 rests")
+        processes.tell(pause, INTERVAL_S, "w1 rests")
+        processes.tell(pause, 200.0, "w1 rests")
+        processes.tell(None, INTERVAL_S, "w1 rests")
     records = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert records == [(level, text)] * (1 if pause.stopped_s == 6.2 else 2)
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.daemon.pulse import VERBS, Pulse, pulsing
+from spoold.daemon.progress_watch import VERBS, Pulse, pulsing
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem
 
@@ -92,7 +92,7 @@ def test_the_part_that_a_step_is_busy_with_has_a_name() -> None:
 
 STOPPED = """
 import sys, time
-from spoold.daemon.pulse import Pulse
+from spoold.daemon.progress_watch import Pulse
 pulse = Pulse()
 pulse.tick(time.sleep, 0.01)
 print("ready", flush=True)

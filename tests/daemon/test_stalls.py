@@ -19,21 +19,21 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.daemon import actors, leading, working
-from spoold.daemon.actors import hinted
-from spoold.daemon.leading import MasterActor
-from spoold.daemon.loop import Loop
-from spoold.daemon.nap import Nap
+from spoold.daemon import loop as loop_module
+from spoold.daemon import master_actor, worker_actor
+from spoold.daemon.loop import Loop, hinted
+from spoold.daemon.master_actor import MasterActor
 from spoold.daemon.processes import _unfinished
-from spoold.daemon.pulse import VERBS, Pulse, pulsing
-from spoold.daemon.working import WorkerActor
+from spoold.daemon.progress_watch import VERBS, Pulse, pulsing
+from spoold.daemon.signals import Nap
+from spoold.daemon.worker_actor import WorkerActor
 from spoold.protocol.settings import Settings
 from spoold.store.initialise import initialise
 from spoold.store.store import Store, open_store
 from spoold.system.clock import SystemClock
 from spoold.system.filesystem import FileSystem
 from spoold.system.posix import PosixFileSystem
-from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.worker_config import WorkerConfig
 
 # A lease of 7.5 s, and beats 2 s apart: with a stall of 4 s some time is left for a machine that does much else.
 SETTINGS = "[heartbeat]\ninterval_s = 3\nmisses = 3\n"
@@ -115,7 +115,7 @@ def test_who_leaves_a_full_share_says_what_it_refuses(tmp_path: Path, monkeypatc
     def open_full(path: str, writer: str, pulse: Pulse) -> Store:
         return open_store(pulsing(Full(path), pulse), SystemClock(), writer, path)
 
-    for room in (actors, leading, working):
+    for room in (loop_module, master_actor, worker_actor):
         monkeypatch.setattr(room, "open_spool", open_full)
     config = WorkerConfig(name="laptop", slots=1, allow_command=True, kill_grace_s=0, drain_grace_s=0)
     (root / "pending/t.json").write_text(json.dumps({"id": "t", "command": ["true"]}))
@@ -147,7 +147,7 @@ def test_a_stall_shorter_than_the_lease_costs_nothing(
         fs = fs if writer.startswith("m-") else gate.over(fs)
         return open_store(pulsing(fs, pulse), SystemClock(), writer, path)
 
-    for room in (actors, leading, working):
+    for room in (loop_module, master_actor, worker_actor):
         monkeypatch.setattr(room, "open_spool", open_gated)
     config = WorkerConfig(name="laptop", slots=1, allow_command=True, kill_grace_s=0, drain_grace_s=0)
     loops = [

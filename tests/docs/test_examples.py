@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.profiles import expand
+from spoold.agents.configuration.profiles import expand
 from spoold.protocol import codec
 from spoold.protocol.fields import Strict
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.worker.config import Laptop, WorkerConfig
+from spoold.worker.handlers.worker_config import Laptop, WorkerConfig
 from tests.docs.manual import CHECKOUT, PAGES, Block, blocks, blocks_of
 from tests.e2e.pool import SETTINGS, Pool
 

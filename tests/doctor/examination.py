@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spoold.doctor.child import Order, Teller, examine
-from spoold.doctor.share import Share
-from spoold.protocol.report import Report
+from spoold.doctor.trial_process import Order, Teller, examine
+from spoold.doctor.trial_share import Share
+from spoold.protocol.doctor_report import Report
 from spoold.system.host import FakeHost
 
 

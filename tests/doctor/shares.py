@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from spoold.doctor.share import LockKind, Share
+from spoold.doctor.trial_share import LockKind, Share
 
 
 def refuse(code: int, path: str) -> OSError:

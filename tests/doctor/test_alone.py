@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from spoold.doctor import names
-from spoold.doctor.share import Share
+from spoold.doctor import alone
+from spoold.doctor.trial_share import Share
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.names import parse_task
-from spoold.protocol.report import Report
-from spoold.store.reports import read_reports
+from spoold.store.doctor_reports import read_reports
 from spoold.system.posix import PosixFileSystem
 from tests.cli.command import make
 from tests.doctor import shares
@@ -103,6 +103,6 @@ def test_a_trial_that_fails_is_a_figure_and_the_others_go_on(tmp_path: Path) -> 
 
 
 def test_the_longest_names_that_a_spool_may_hold_are_tried() -> None:
-    assert parse_lane(names.LANE) is not None
-    assert parse_task(names.TASK) is not None
-    assert (len(names.LANE), len(names.LONGEST)) == (LANE_MAX, 254)
+    assert parse_lane(alone.LANE) is not None
+    assert parse_task(alone.TASK) is not None
+    assert (len(alone.LANE), len(alone.LONGEST)) == (LANE_MAX, 254)

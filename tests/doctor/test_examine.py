@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from spoold.doctor.child import Order
 from spoold.doctor.examine import TIDY_S, bounds_of, examine
+from spoold.doctor.trial_process import Order
 from spoold.protocol.errors import Unavailable, WaitTimeout
 from tests.cli.command import make
 from tests.doctor.examination import files_in

@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import pytest
 
-from spoold.doctor import freshness
-from spoold.doctor.share import LockKind, Share
-from spoold.protocol.report import Report
+from spoold.doctor import together
+from spoold.doctor.trial_share import LockKind, Share
+from spoold.protocol.doctor_report import Report
 from spoold.system.host import FakeHost, FakeMachine, HostIdentity
 from spoold.system.mounts import Mount
 from tests.cli.command import make
@@ -23,11 +23,11 @@ from tests.doctor.examination import examined_together, files_in
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second of each trial shows what is to be shown."""
-    monkeypatch.setattr("spoold.doctor.contest.HANDING_S", 0.5)
-    monkeypatch.setattr("spoold.doctor.contest.LOCKING_S", 2.0)
-    monkeypatch.setattr(freshness, "ROUNDS", 2)
-    monkeypatch.setattr(freshness, "STAT_S", 0.3)
-    monkeypatch.setattr(freshness, "BEATS", 5)
+    monkeypatch.setattr("spoold.doctor.together.HANDING_S", 0.5)
+    monkeypatch.setattr("spoold.doctor.together.LOCKING_S", 2.0)
+    monkeypatch.setattr(together, "LOOKS", 2)
+    monkeypatch.setattr(together, "STAT_S", 0.3)
+    monkeypatch.setattr(together, "BEATS", 5)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_three_machines_on_a_good_share(root: Path) -> None:
 
 def test_a_rename_that_two_can_win_rules_rename_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Long enough that on a busy machine, too, both threads get at one file at once.
-    monkeypatch.setattr("spoold.doctor.contest.HANDING_S", 3.0)
+    monkeypatch.setattr("spoold.doctor.together.HANDING_S", 3.0)
     reports = examined_together(shares.CopyingShare(str(root)), shares.CopyingShare(str(root)))
     assert {report.verdict for report in reports} == {"safe with lock"}
     assert {"claims", "handover"} <= set(bad(reports[0]))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.store import beats
+from spoold.store import heartbeats
 from spoold.system.posix import PosixFileSystem
 from tests.e2e.pool import SETTINGS, Pool, wait_for
 
@@ -34,7 +34,7 @@ def child(number, each):
 
 def beating(pool: Pool, name: str) -> Heartbeat:
     (node,) = pool.nodes(name)
-    return beats.read_all(PosixFileSystem(pool.root))[node]
+    return heartbeats.read_all(PosixFileSystem(pool.root))[node]
 
 
 def environ() -> dict[str, str]:

@@ -16,7 +16,7 @@ import pytest
 
 from spoold.protocol.result import Result
 from spoold.protocol.settings import Settings
-from spoold.rules.entry import batch
+from spoold.rules.entry import admission
 from tests.e2e.test_demo import end_in_the_middle, of, scratch, start
 from tools.demonstration.agents import installing
 from tools.demonstration.agents.claims import Story, prove
@@ -129,7 +129,7 @@ def test_the_model_plans_edits_and_resolves_what_a_prompt_says() -> None:
     told = f'{wish(5)}\nbegins with "p-"\nUse one of: coder, planner.\n{merge_line}'
     plan = think(told)
     assert plan is not None
-    assert isinstance(batch.check(f"{plan.words}\n".encode(), "f", Settings()), batch.Accepted)
+    assert isinstance(admission.check(f"{plan.words}\n".encode(), "f", Settings()), admission.Accepted)
     assert plan.words.count('"id": "p-land-') == 3
     edit = think(f"Edit f03: make features/f03.py. Say so in the last line of {CHANGES}.")
     assert edit is not None

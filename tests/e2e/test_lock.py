@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spoold.system.locks import FileLock
+from spoold.system.posix import FileLock
 from tests.e2e.pool import PATIENCE_S, Pool, wait_for
 
 TASKS = 120

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from spoold.rules.locks.demand import Demand
+from spoold.rules.gates.lock_holders import Demand
 from tests.e2e.pool import SETTINGS, Daemon, Pool, wait_for
 
 TASKS, KILLS, SEED = 50, 3, 14

@@ -12,17 +12,17 @@ from tests.e2e.pool import SETTINGS, Pool, processes, wait_for
 
 PROGRAM = """
 import os, subprocess, sys
-from spoold.agents.sandbox.entering import entered
-from spoold.agents.sandbox.mailbox import mailbox
-from spoold.agents.sandbox.policy import Sandbox, Scene
+from spoold.agents.process.confinement import mailbox
+from spoold.agents.sandbox.launch import entered
+from spoold.agents.sandbox.sandbox_policy import SandboxPolicy, SandboxRun
 
 top = os.environ["SPOOL_WORK_DIR"]
 for name in ("ws", "home"):
     os.mkdir(f"{top}/{name}")
 box = mailbox({**os.environ, "SPOOL_CONTEXT_DIR": "", "SPOOL_WORK_DIR": ""}, f"{top}/out")
 env = {**box.env, "SPOOL": os.environ["SPOOL_ROOT"]}
-scene = Scene(f"{top}/ws", f"{top}/home", env, box.shown, box.writable, hidden=(os.environ["SPOOL_ROOT"],))
-with entered(Sandbox("bwrap"), scene) as inside:
+scene = SandboxRun(f"{top}/ws", f"{top}/home", env, box.shown, box.writable, hidden=(os.environ["SPOOL_ROOT"],))
+with entered(SandboxPolicy("bwrap"), scene) as inside:
     wrapped = inside.wrap(["sh", "-c", sys.argv[1]])
     code = subprocess.run(wrapped.argv, env=wrapped.env, stdin=subprocess.DEVNULL).returncode
 box.deliver()

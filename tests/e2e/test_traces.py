@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from spoold.protocol.trace import Context, parse, span_of, trace_of
+from spoold.protocol.trace_ids import Context, parse, span_of, trace_of
 from tests.e2e.pool import Pool, wait_for
 
 SPOOL = f'"{sys.executable}" -m spoold'

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.profiles import expand
+from spoold.agents.configuration.profiles import expand
 from tests.e2e.pool import wait_for
 from tools.hostility.agents.agent import BLOCKS, main, plan
 from tools.hostility.agents.canaries import Canaries

@@ -8,7 +8,7 @@ from tests.house.test_cycles import imported, module_name
 
 # Agents are a program on top of the client, as a face is.
 ALLOWED = ("spoold.faces", "spoold.client", "spoold.protocol", "spoold.pictures", "spoold.agents")
-ADMINISTER = frozenset({"doctor", "fsck", "init", "install_units", "master", "up", "worker"})
+ADMINISTER = frozenset({"daemons", "doctor", "housekeeping", "init", "install_units"})
 # How an error of the system is said, whoever met it.
 WORDS = "spoold.system.errnos"
 

@@ -20,33 +20,38 @@ import pytest
 from hypothesis import settings
 from pydantic import BaseModel
 
-from spoold.agents import ending, prompting
-from spoold.agents.adapters import generic, lines
-from spoold.agents.heard import Heard
-from spoold.agents.merge.candidate import workspace_of
-from spoold.agents.sandbox import podman
-from spoold.agents.telemetry.reading import Kept
-from spoold.agents.telling import Inbox
-from spoold.client.view.counting import runs_of
-from spoold.protocol import codec, told
-from spoold.protocol.ended_attempt import EndedAttempt
+from spoold.agents.adapters import generic, parsing
+from spoold.agents.attempt import prompting
+from spoold.agents.attempt.agent_telemetry import Kept
+from spoold.agents.attempt.prompting import Inbox
+from spoold.agents.merge.candidates import workspace_of
+from spoold.agents.process import ending
+from spoold.agents.process.transcript import Transcript
+from spoold.agents.sandbox import command_line
+from spoold.client.view.queries import runs_of
+from spoold.protocol import agent_messages, codec, plain_settings, plain_status, plain_task
+from spoold.protocol.amount import MOST, is_amount
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, EndedName
-from spoold.protocol.plain import basics, draft, picture
-from spoold.protocol.quantity import MOST, is_amount
-from spoold.protocol.result import Result
+from spoold.protocol.result import EndedAttempt, Result
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Node
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings, toml_table
-from spoold.rules.attempts.accounts import plus, spent_by, total_of
+from spoold.rules.attempts.attempt_costs import plus, spent_by, total_of
 from spoold.rules.attempts.durations import Estimates
-from spoold.rules.attempts.figures import PROGRESS, faults_in, figures_in, filled, overspent
-from spoold.rules.attempts.quota import Quota
-from spoold.rules.cluster.tempo import Tally
-from spoold.rules.locks.touched import touched_in
-from spoold.rules.scheduling import breakers, budgets, budgets_seen, spending
+from spoold.rules.attempts.reported_figures import (
+    PROGRESS,
+    Quota,
+    faults_in,
+    figures_in,
+    filled,
+    overspent,
+    touched_in,
+)
+from spoold.rules.cluster.throughput import Tally
+from spoold.rules.gates import breaker_gate, budget_gate, budget_usage
 from spoold.runner.job import Ending
 from spoold.store import journal
 from spoold.system.scratch import MemoryScratch
@@ -62,15 +67,15 @@ FILE = "somebody's file"
 PARSERS = {
     "spoold/protocol/codec.py": "the reader of JSON",
     "spoold/protocol/toml_file.py": "the reader of TOML",
-    "spoold/runner/child.py": "a supervisor has no package but the standard library; its own child wrote the line",
+    "spoold/runner/child_process.py": "a supervisor has only the standard library; its own child wrote the line",
     "spoold/runner/wire.py": "a supervisor has no package but the standard library; a test reads what is no answer",
     "spoold/runner/pyhost.py": "a host imports nothing of ours; it reads the text that it has just made",
     "spoold/runner/pyseek.py": "a probe imports nothing of ours; it reads what the worker gave it",
-    "spoold/agents/workspace/places.py": "a record of its own, which no agent sees; its model reads it strictly",
+    "spoold/agents/workspace/workspace_layout.py": "a record of its own, for no agent; its model reads it strictly",
     "spoold/system/cleaner.py": "it has no package but the standard library; its own worker wrote the line",
-    "spoold/agents/workspace/saving.py": "it runs without packages; its own parent wrote what it reads",
-    "spoold/agents/workspace/proving.py": "it runs without packages; its own parent wrote what it reads",
-    "spoold/doctor/child.py": "it reads what its own parent gave it",
+    "spoold/agents/workspace/packer.py": "it runs without packages; its own parent wrote what it reads",
+    "spoold/agents/workspace/push_check.py": "it runs without packages; its own parent wrote what it reads",
+    "spoold/doctor/trial_process.py": "it reads what its own parent gave it",
 }
 _PARSES = re.compile(r"\b(?:orjson|json)\.loads?\(|\btomllib\.loads?\(|raw_decode\(|validate_json\(|parse_raw\(")
 _CALLS = {
@@ -261,23 +266,23 @@ def _result(data: bytes) -> Any:
         *(dict(found.total).values() if found.total else ()),
     ]
     assert all(is_amount(number) for number in (*counted, *more) if isinstance(number, int | float))
-    sums, name = spending.Sums(), EndedName("a", 1, "w1")
+    sums, name = budget_usage.Sums(), EndedName("a", 1, "w1")
     for _ in range(3):
         sums.take(EndedAttempt.of(name, found, "review"), BUDGETED, 1_771_243_200.0)
-    purse = budgets.Purse(BUDGETED, budgets.Book(sums), 1_771_243_200.0)
+    purse = budget_gate.Purse(BUDGETED, budget_gate.Book(sums), 1_771_243_200.0)
     for _ in range(3):
-        purse.reserve("review", spending.Asked(("nightly",), "b", (("cost_usd", 10**18),)))
-    seen = budgets_seen.picture_of(purse)
-    assert spending.Sums.load(codec.load(codec.dump(sums.save()), FILE)) == sums
+        purse.reserve("review", budget_usage.Asked(("nightly",), "b", (("cost_usd", 10**18),)))
+    seen = budget_gate.picture_of(purse)
+    assert budget_usage.Sums.load(codec.load(codec.dump(sums.save()), FILE)) == sums
     totals = total_of([found, found]), plus(found.total, found.total) if found.total else None
-    return found, dict(found), totals, seen, budgets_seen.book_seen({"budget": seen}).sums.save()
+    return found, dict(found), totals, seen, budget_gate.book_seen({"budget": seen}).sums.save()
 
 
 def _beats(data: bytes) -> Any:
     """A beat, as each node takes it, twice: nothing of it may end whoever compares, adds or shows it."""
     name = BeatName("w1", 8)
     one, two = codec.load_beat(data, name), codec.load_beat(data, name)
-    plainly = picture.load_beat(data, name)
+    plainly = plain_status.load_beat(data, name)
     assert one == two
     tally, estimates = Tally(), Estimates()
     for node in ("w1", "w2"):
@@ -333,11 +338,17 @@ _LIMIT = Settings.model_validate({"limits": {"api": {"max": 1}}}).limits["api"]
 
 def _told(data: bytes) -> Any:
     """A message for an agent: in its file, in an output and in a report, and on to its next prompt."""
-    found = told.lines_of(data + b"\n")
-    said = {told.FIELD: [codec.load(data, FILE)]}
+    found = agent_messages.lines_of(data + b"\n")
+    said = {agent_messages.FIELD: [codec.load(data, FILE)]}
     inbox = Inbox(lambda: data + b"\n", said)
     inbox.next()
-    return prompting.told(found), told.told_in(said), told.names_in(said), inbox.had, inbox.given
+    return (
+        prompting.told_messages(found),
+        agent_messages.told_in(said),
+        agent_messages.names_in(said),
+        inbox.had,
+        inbox.given,
+    )
 
 
 def _events(data: bytes) -> Any:
@@ -350,7 +361,7 @@ def _events(data: bytes) -> Any:
 def _sums(data: bytes) -> Any:
     found = codec.load(data, FILE)
     try:
-        sums = spending.Sums.load(found)
+        sums = budget_usage.Sums.load(found)
     except ValueError:
         return found
     sums.take(EndedAttempt("a", 1, "w1", "success", type="review", cost_usd=MOST, budgets=("n",)), BUDGETED, 0.0)
@@ -359,19 +370,19 @@ def _sums(data: bytes) -> Any:
 
 def _rows(data: bytes) -> Any:
     try:
-        return [repr(row) for row in breakers.Book.load(codec.load(data, FILE)).values()]
+        return [repr(row) for row in breaker_gate.Book.load(codec.load(data, FILE)).values()]
     except ValueError:
         return None
 
 
 def _agent(data: bytes) -> Any:
     """What an agent prints, line by line."""
-    text, heard, adapter = data.decode(errors="replace"), Heard("sum"), generic.make()
+    text, heard, adapter = data.decode(errors="replace"), Transcript("sum"), generic.make()
     for verb in generic.VERBS:
         for event in adapter.read(f"SPOOL:{verb} {text}", 0.0) * 2:
             heard.take(event)
-    found = list(lines.objects(f"x {text} y {text}"))
-    counts = [(lines.count(value), lines.amount(value)) for one in found for value in one.values()]
+    found = list(parsing.objects(f"x {text} y {text}"))
+    counts = [(parsing.count(value), parsing.amount(value)) for one in found for value in one.values()]
     used = [ending.read_usage(one) for one in found]
     return found, counts, [repr(one) for one in used], ending.figures(heard.usage)
 
@@ -393,14 +404,14 @@ def _call(data: bytes) -> Any:
 def _task(data: bytes) -> Any:
     value = codec.load(data, FILE)
     codec.sure(data, value, FILE)
-    draft.is_task(value, "")
+    plain_task.is_task(value, "")
     task = codec.load_sent_task(data, FILE)
     return task, value, codec.load_task(data, FILE).reserves
 
 
 def _settings(data: bytes) -> Any:
     found = toml_table(data, FILE)
-    basics.basics(found)
+    plain_settings.basics(found)
     return load_settings(data, FILE), repr(found)
 
 
@@ -411,68 +422,68 @@ def _value(data: bytes) -> Any:
 
 # Readers of what is no model: by the module that reads, how it goes on with the value. `_value`: by its types alone.
 def _calls(data: bytes) -> bytes:
-    return podman.shorter(data, "seccomp.json", network=False)
+    return command_line.shorter(data, "seccomp.json", network=False)
 
 
 RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
-    "spoold/agents/accepting.py": (_value, WRITTEN),
+    "spoold/agents/workspace/acceptance.py": (_value, WRITTEN),
     "spoold/agents/adapters/generic.py": (_agent, USAGE),
-    "spoold/agents/adapters/lines.py": (_agent, USAGE),
-    "spoold/agents/contract.py": (_value, RESULT),
+    "spoold/agents/adapters/parsing.py": (_agent, USAGE),
+    "spoold/agents/attempt/handler_contract.py": (_value, RESULT),
     "spoold/agents/merge/__main__.py": (_value, {"input": {"task": "a"}}),
-    "spoold/agents/merge/candidate.py": (_written, WRITTEN),
-    "spoold/agents/merge/config.py": (_value, {"repos": ["/a"], "max_files": 5}),
-    "spoold/agents/plan/answering.py": (_task, {"id": "a", "command": ["x"], "after": ["b"]}),
-    "spoold/agents/profiles.py": (_value, PROFILE),
-    "spoold/agents/scanning.py": (_value, {"secrets": ["a"], "tokens": True, "patterns": ["x"]}),
-    "spoold/agents/telemetry/receiving.py": (_spans, SPANS),
+    "spoold/agents/merge/candidates.py": (_written, WRITTEN),
+    "spoold/agents/configuration/merge_settings.py": (_value, {"repos": ["/a"], "max_files": 5}),
+    "spoold/agents/planning.py": (_task, {"id": "a", "command": ["x"], "after": ["b"]}),
+    "spoold/agents/configuration/profiles.py": (_value, PROFILE),
+    "spoold/agents/configuration/redactor.py": (_value, {"secrets": ["a"], "tokens": True, "patterns": ["x"]}),
+    "spoold/agents/attempt/agent_telemetry.py": (_spans, SPANS),
     "spoold/agents/workspace/committing.py": (_value, {"commit": "0" * 40, "left_out": ["a"]}),
-    "spoold/agents/sandbox/podman.py": (_calls, {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]}),
-    "spoold/client/configuring.py": (_value, {"timeout": 5}),
-    "spoold/client/families.py": (_value, {"parent": "a"}),
-    "spoold/client/info.py": (_value, {"id": "a"}),
-    "spoold/client/inside.py": (_value, {"id": "a", "uses": {"api": 1}}),
-    "spoold/client/reading.py": (_value, [5, "a", 1]),
-    "spoold/client/selecting.py": (_value, {"id": "a", "batch": "b"}),
-    "spoold/client/submission.py": (_task, {"id": "a", "command": ["x"]}),
-    "spoold/client/view/query.py": (_value, [5.0, "a"]),
+    "spoold/agents/sandbox/command_line.py": (
+        _calls,
+        {"syscalls": [{"names": ["read"], "action": "SCMP_ACT_ALLOW"}]},
+    ),
+    "spoold/client/spool/configuration.py": (_value, {"timeout": 5}),
+    "spoold/client/read/task_groups.py": (_value, {"parent": "a"}),
+    "spoold/client/read/task_info.py": (_value, {"id": "a"}),
+    "spoold/client/in_task.py": (_value, {"id": "a", "uses": {"api": 1}}),
+    "spoold/client/spool_client.py": (_value, [5, "a", 1]),
+    "spoold/client/read/selecting.py": (_value, {"id": "a", "batch": "b"}),
+    "spoold/client/spool/submission.py": (_task, {"id": "a", "command": ["x"]}),
+    "spoold/client/view/queries.py": (_value, [5.0, "a"]),
     "spoold/doctor/examine.py": (_value, {"begin": "a"}),
     "spoold/doctor/meeting.py": (_value, ["a", "b"]),
-    "spoold/doctor/place.py": (_value, {"host": {}, "pid": 1, "start": 1.0}),
-    "spoold/faces/cli/asks.py": (_value, "yes"),
-    "spoold/faces/cli/checkpoint.py": (_value, {"step": 3}),
-    "spoold/faces/cli/values.py": (_task, {"id": "a", "command": ["x"]}),
-    "spoold/faces/mcp/arguments.py": (_value, ["a"]),
-    "spoold/faces/mcp/resources.py": (_value, {"id": "a"}),
-    "spoold/faces/top/acts.py": (_value, "yes"),
-    "spoold/faces/web/deeds.py": (_value, "yes"),
-    "spoold/client/questions.py": (_value, {"id": "a"}),
-    "spoold/faces/web/seen.py": (_value, {"id": "a"}),
-    "spoold/master/doors.py": (_value, {"id": "a"}),
-    "spoold/master/drops.py": (_value, {"id": "a"}),
-    "spoold/master/duplicates.py": (_value, {"id": "a"}),
-    "spoold/master/judging.py": (_value, {"id": "a"}),
-    "spoold/master/originals.py": (_value, {"id": "a"}),
-    "spoold/master/rejecting.py": (_value, {"id": "a"}),
-    "spoold/protocol/plain/picture.py": (_beats, None),
-    "spoold/protocol/told.py": (_told, {"name": "k3j2-1", "by": "a", "at": "x", "text": "b"}),
+    "spoold/doctor/trial_share.py": (_value, {"host": {}, "pid": 1, "start": 1.0}),
+    "spoold/faces/cli/verbs/open_questions.py": (_value, "yes"),
+    "spoold/faces/cli/verbs/checkpoint.py": (_value, {"step": 3}),
+    "spoold/faces/cli/terminal/values.py": (_task, {"id": "a", "command": ["x"]}),
+    "spoold/faces/mcp/tool.py": (_value, ["a"]),
+    "spoold/faces/mcp/server.py": (_value, {"id": "a"}),
+    "spoold/faces/top/actions.py": (_value, "yes"),
+    "spoold/faces/web/action_pages.py": (_value, "yes"),
+    "spoold/client/read/questions.py": (_value, {"id": "a"}),
+    "spoold/master/intake/admission_directories.py": (_value, {"id": "a"}),
+    "spoold/master/intake/drops.py": (_value, {"id": "a"}),
+    "spoold/master/state/rejecting.py": (_value, {"id": "a"}),
+    "spoold/master/intake/batch_validation.py": (_value, {"id": "a"}),
+    "spoold/protocol/plain_status.py": (_beats, None),
+    "spoold/protocol/agent_messages.py": (_told, {"name": "k3j2-1", "by": "a", "at": "x", "text": "b"}),
     "spoold/rules/entry/admission.py": (
         _task,
         {"id": "a", "command": ["x"], "budget": {"cost_usd": 1}, "timeout": 5},
     ),
     "spoold/runner/job.py": (_call, WRITTEN),
-    "spoold/runner/seeking.py": (_value, ["a"]),
-    "spoold/store/drop_search.py": (_value, {"id": "a"}),
+    "spoold/runner/start_checks.py": (_value, ["a"]),
+    "spoold/store/task_location.py": (_value, {"id": "a"}),
     "spoold/store/journal.py": (
         _events,
         {"at": "x", "writer": "m", "seq": 1, "event": "FILES_CHANGED", "detail": {}},
     ),
-    "spoold/store/outcomes.py": (_value, {"batch": "a"}),
-    "spoold/store/root_files.py": (_value, {"format": 1, "spool_id": "s", "claim": "rename"}),
+    "spoold/store/dependency_results.py": (_value, {"batch": "a"}),
+    "spoold/store/store.py": (_value, {"format": 1, "spool_id": "s", "claim": "rename"}),
     "spoold/system/leftovers.py": (_value, {"n": 3, "left": [["a", "b", 1, 2]]}),
     "spoold/system/scratch.py": (_value, {"host": {}, "process": {}, "worker": "w", "spool": "s"}),
-    "spoold/worker/attempts/output.py": (_written, WRITTEN),
-    "spoold/worker/attempts/overlaps.py": (
+    "spoold/worker/attempts/attempt_output.py": (_written, WRITTEN),
+    "spoold/worker/attempts/settling.py": (
         _events,
         {"event": "FILES_CHANGED", "task": "a", "attempt": 1, "detail": {}},
     ),
@@ -482,7 +493,7 @@ RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
 INNER: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {
     "Sums.load": (_sums, SUMS),
     "Book.load": (_rows, {"review": [3, 5.0, "x"]}),
-    "book_seen": (lambda data: budgets_seen.book_seen({"budget": codec.load(data, FILE)}).sums.save(), BUDGETS),
+    "book_seen": (lambda data: budget_gate.book_seen({"budget": codec.load(data, FILE)}).sums.save(), BUDGETS),
 }
 
 
@@ -495,7 +506,7 @@ def readers() -> Iterator[tuple[str, Callable[[bytes], Any], bytes]]:
         yield path, reader, base_of("Heartbeat") if base is None else orjson.dumps(base)
     for path, (reader, base) in INNER.items():
         yield path, reader, orjson.dumps(base)
-    yield "Snapshot, plainly", partial(picture.load_snapshot, file=FILE), base_of("Snapshot")
+    yield "Snapshot, plainly", partial(plain_status.load_snapshot, file=FILE), base_of("Snapshot")
     yield "spool.toml", _settings, (V1 / "spool.toml").read_bytes()
 
 
@@ -651,7 +662,7 @@ def test_a_record_of_an_old_release_is_cut_and_counted() -> None:
     found = codec.load_model(Result, orjson.dumps(old), FILE)
     assert (found.cost_usd, found.tokens_used, found.duration_s) == (MOST, MOST, 0)
     assert found.uses == {"api": MOST}
-    sums = spending.Sums()
+    sums = budget_usage.Sums()
     for _ in range(3):
         sums.take(EndedAttempt.of(EndedName("a", 1, "w1"), found), BUDGETED, 0.0)
     assert sums.tallies["nightly", "total"].spent == {"cost_usd": MOST * 10**6, "tokens": MOST * 10**6}

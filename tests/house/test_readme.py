@@ -6,8 +6,8 @@ import pytest
 
 from spoold.faces.cli.app import VERBS
 from spoold.protocol.lifecycle import MOVES
-from spoold.worker.config import WorkerConfig
 from spoold.worker.handlers.handler import Handler
+from spoold.worker.handlers.worker_config import WorkerConfig
 from tests.docs.manual import CHECKOUT, PAGES
 
 README = (CHECKOUT / "README.md").read_text()

@@ -23,20 +23,19 @@ import pytest
 import rich
 from typer.testing import CliRunner
 
-from spoold.client.inquiry import explain
-from spoold.client.listing import describe
+from spoold.client.read.explanation import explain
+from spoold.client.read.long_listing import describe
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.cli.app import build
 from spoold.protocol import lifecycle
 from spoold.protocol.errors import LawBroken
-from spoold.rules.answers.case import Explanation
+from spoold.rules.answers.task_facts import Explanation
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known, TypeFacts
-from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
-from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+from spoold.rules.gates.gate import PASS, TaskGate, Tasks, TypeGate, Verdict, Wait, Wake
 from spoold.runner.job import Command, Ending, Job
-from spoold.store.locate import locate
 from spoold.store.store import open_store
+from spoold.store.task_location import locate
 from spoold.system.host import FakeHost
 from tests.cli.command import leader, make
 from tests.cli.commands import start

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.profiles import expand
+from spoold.agents.configuration.profiles import expand
 from tests.agents.fakemodel_dialects import Messages, Responses
 from tools.demonstration.agents.mind import CHANGES, LARGE, feature, think
 from tools.demonstration.agents.repository import ENVIRONMENT, Repository

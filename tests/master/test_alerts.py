@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import snapshots
 from spoold.store.journal import Reader

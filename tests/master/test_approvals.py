@@ -325,7 +325,7 @@ def test_the_snapshot_counts_what_waits_for_people_and_names_the_oldest() -> Non
 
 def crowd(monkeypatch: pytest.MonkeyPatch, room: int = 2, **more: Any) -> Cluster:
     """As many questions as may stand, of tasks of no urgency."""
-    monkeypatch.setattr("spoold.master.questions.ASKED_MAX", room)
+    monkeypatch.setattr("spoold.master.people.task_requests.ASKED_MAX", room)
     made = cluster()
     for number in range(room):
         drop(made, f"low{number}", priority="low", approval={**ASK, **more})

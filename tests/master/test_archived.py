@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.master.archived import ENDS, Archived
+from spoold.master.state.tree_view import ENDS, Archived
 from spoold.protocol.lifecycle import State
 
 ENDED = st.sampled_from([*ENDS, None])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spoold.client.inquiry import explain
-from spoold.client.status import status
+from spoold.client.read.explanation import explain
+from spoold.client.spool.spool_status import status
 from spoold.store.store import Store, open_store
 from spoold.system.host import FakeHost
 from tests.support.cluster import Cluster

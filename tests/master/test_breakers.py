@@ -6,16 +6,16 @@ import json
 
 import pytest
 
-from spoold.client.inquiry import explain
-from spoold.client.listing import describe
-from spoold.client.status import status
-from spoold.faces.cli.status import blocks
+from spoold.client.read.explanation import explain
+from spoold.client.read.long_listing import describe
+from spoold.client.spool.spool_status import status
+from spoold.faces.cli.verbs.status import blocks
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import TaskName
-from spoold.store.changing import publish_change
 from spoold.store.journal import Reader
-from spoold.store.locate import locate
+from spoold.store.settings_change import publish_change
 from spoold.store.store import Store, open_store
+from spoold.store.task_location import locate
 from tests.support.cluster import Cluster
 
 SETTINGS = """

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spoold.master import feed
-from spoold.rules.gates import budget as gate
-from spoold.store.changing import publish_change
+from spoold.master.limits import result_stream
+from spoold.rules.gates import budget_gate as gate
+from spoold.store.settings_change import publish_change
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from tests.support.cluster import Cluster, Node
@@ -167,7 +167,7 @@ def test_a_new_leader_opens_only_when_all_records_of_before_are_read(monkeypatch
     pool.cluster.advance(10)
     pool.cluster.crash("m1")
     pool.end(*(f"t{number:02}" for number in range(10)))
-    monkeypatch.setattr(feed, "PER_STEP", 1)
+    monkeypatch.setattr(result_stream, "PER_STEP", 1)
     pool.leader = pool.cluster.master("m2")
     pool.cluster.advance(40)
     assert pool.running() == []

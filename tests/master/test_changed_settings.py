@@ -4,7 +4,7 @@ import errno
 import json
 from typing import Any
 
-from spoold.store.changing import publish_change
+from spoold.store.settings_change import publish_change
 from spoold.store.store import open_store
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem

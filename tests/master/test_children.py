@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from spoold.master import children
+from spoold.master.intake import drops
 from spoold.protocol.settings import ChildrenSettings
 from tests.support.cluster import Cluster
 
@@ -96,8 +96,8 @@ def test_children_go_before_their_parents_and_before_what_may_become_parents() -
 
 
 def test_the_oldest_parents_are_forgotten() -> None:
-    known = children.Children()
-    before, children.PARENTS = children.PARENTS, 1
+    known = drops.Children()
+    before, drops.PARENTS = drops.PARENTS, 1
     try:
         bounds = ChildrenSettings(max_depth=9, max_per_task=1)
         assert known.refuses("f", [("a", "p", 1)], bounds) is None
@@ -105,4 +105,4 @@ def test_the_oldest_parents_are_forgotten() -> None:
         assert known.refuses("f", [("c", "q", 1)], bounds) is None
         assert known.refuses("f", [("b", "p", 1)], bounds) is None
     finally:
-        children.PARENTS = before
+        drops.PARENTS = before

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.client.inquiry import explain
-from spoold.client.status import status
+from spoold.client.read.explanation import explain
+from spoold.client.spool.spool_status import status
 from spoold.protocol.lifecycle import State
-from spoold.store import locate, snapshots
-from spoold.store.census import census
+from spoold.store import snapshots, task_location
+from spoold.store.state_counts import census
 from spoold.store.store import make_directory, open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from tests.support.cluster import Cluster, Node
 from tests.support.faults import FaultyFileSystem
 
@@ -128,9 +128,9 @@ def _read_all(made: Cluster, path: str) -> None:
     mount.closed.add(path)
     node = made.nodes["w1"]
     store = open_store(mount, node.clock, "cli-1", "/spool")
-    told = {found.id: found.state for found in locate.iter_tasks(store, archived=True)}
+    told = {found.id: found.state for found in task_location.iter_tasks(store, archived=True)}
     assert told["b"] == told["c"] == State.COMPLETED
-    assert locate.locate(store, "c").state is State.COMPLETED
+    assert task_location.locate(store, "c").state is State.COMPLETED
     assert census(mount).tasks.completed >= 2
     survey(store)
     assert status(store, node.host, node.clock, sleep=made.pass_time).tasks.completed >= 2

@@ -15,16 +15,15 @@ import pytest
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.request import parse_request
 from spoold.protocol.toml_file import load_settings
+from spoold.rules.cluster.pool_clock import Now
 from spoold.rules.gates import registry
+from spoold.rules.gates.breaker_gate import Book, Row
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent, TypeFacts
-from spoold.rules.gates.gate import TypeGate
-from spoold.rules.gates.verdicts import Verdict
+from spoold.rules.gates.gate import TypeGate, Verdict
+from spoold.rules.gates.resources import Resources, Stock
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.breakers import Book, Row
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, promotions
-from spoold.rules.scheduling.resources import Resources, Stock
+from spoold.rules.scheduling.promotion import LaneView, promotions
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.master.test_calls_per_task import Pool
 from tests.master.test_calls_per_task import counted as calls_of
 from tests.rules.strategies import name

@@ -20,8 +20,8 @@ import pytest
 
 from spoold.master import master
 from spoold.master.stages import STAGES, Stage
-from spoold.protocol.change import ChangeName
 from spoold.protocol.names import key, parse_ended, parse_returned, parse_task
+from spoold.protocol.settings_change import ChangeName
 from tests.support.cluster import Cluster, Node
 from tests.support.injected import KINDS, Injected, Recursion
 
@@ -168,7 +168,7 @@ def _innocent(target: str) -> tuple[str, ...]:
 
 # Where content is judged: rules, and what makes values of files. Names are what an input is called, and no input.
 _JUDGING = ("spoold/rules/", "spoold/protocol/codec", "spoold/protocol/task", "spoold/protocol/result")
-_GRAMMAR = ("/naming.py", "/scheduling/entry.py")
+_GRAMMAR = ("/entry/references.py:", "/scheduling/waiting_task.py:Entry.", "/protocol/result.py:EndedAttempt.")
 
 
 def _concerns(frame: FrameType, task: str) -> bool:
@@ -205,8 +205,9 @@ class Profile:
         name = self._meant.get(frame.f_code)
         if name is None:
             path = frame.f_code.co_filename.partition("/spoold/")[2]
-            judges = any(f"spoold/{path}".startswith(part) for part in _JUDGING) and not path.endswith(_GRAMMAR)
-            name = f"{path}:{frame.f_code.co_qualname}" if judges else ""
+            called = f"/{path}:{frame.f_code.co_qualname}"
+            judges = f"spoold{called}".startswith(_JUDGING) and not any(part in called for part in _GRAMMAR)
+            name = called[1:] if judges else ""
             self._meant[frame.f_code] = name
         if not name or (self.target not in (None, name)) or not _concerns(frame, self.task):
             return

@@ -10,7 +10,7 @@ from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import TaskName
-from spoold.store import locate, snapshots
+from spoold.store import snapshots, task_location
 from spoold.store.initialise import initialise
 from spoold.store.store import make_directory, open_store
 from spoold.system.clock import ManualClock
@@ -165,9 +165,9 @@ def test_a_stray_file_where_directories_are_looked_for_is_passed_over(directory:
     assert made.fs.list("completed") == []
     assert made.troubles == []
     store = open_store(made.fs, made.clock, "cli-1", "/spool")
-    assert locate.locate(store, "a").state is State.WAITING
+    assert task_location.locate(store, "a").state is State.WAITING
     with pytest.raises(NotFound):
-        locate.locate(store, "nothing")
+        task_location.locate(store, "nothing")
 
 
 STRAYS = {

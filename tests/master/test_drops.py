@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from spoold.master import drops
+from spoold.master.intake import drops
 from tests.support.cluster import Cluster
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from spoold.master import membership
-from spoold.protocol.order import encode_order
-from spoold.store import outcomes
+from spoold.master.listing import batch_members
+from spoold.protocol.names import encode_order
+from spoold.store import dependency_results
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem
 
@@ -117,7 +117,7 @@ def test_an_archived_batch_is_found_and_its_outcomes_are_told() -> None:
     assert made.state("report") == "claimed"
     scratch = made.nodes["w0"].scratch
     assert scratch is not None
-    told = scratch.read("report.1", f"deps/{outcomes.NAME}")
+    told = scratch.read("report.1", f"deps/{dependency_results.OUTCOMES_NAME}")
     assert told is not None
     said = sorted((one["id"], one["state"]) for one in map(json.loads, told.splitlines()))
     assert said == [("a", "failed"), ("c", "skipped")]
@@ -164,7 +164,7 @@ def test_retry_of_a_skipped_task_asks_the_gates_anew() -> None:
 def test_without_a_task_that_waits_for_a_batch_no_file_is_read_and_with_one_only_so_many_a_step() -> None:
     made = Cluster(SETTINGS)
     made.fs.make_dirs(f"waiting/{LANE}")
-    many = 2 * membership.PER_STEP + 50
+    many = 2 * batch_members.PER_STEP + 50
     for number in range(many):
         name = f"5000.{encode_order(number + 1, 0)}.t{number}.a1f0c0.json"
         made.fs.write(f"waiting/{LANE}/{name}", line(f"t{number}", batch="b").encode(), durable=False)
@@ -180,5 +180,5 @@ def test_without_a_task_that_waits_for_a_batch_no_file_is_read_and_with_one_only
         made.step("m1")
         reads.append(fs.calls["read", "waiting"] + fs.calls["read", "ready"])
     assert sum(reads) == many
-    assert max(reads) <= membership.PER_STEP
+    assert max(reads) <= batch_members.PER_STEP
     assert made.state("report") == "waiting"

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from spoold.master import feed
-from spoold.master.coverage import Coverage
-from spoold.master.ends import End, end_at
-from spoold.master.feed import Feed
-from spoold.master.place import Place
-from spoold.protocol.ended_attempt import EndedAttempt
+from spoold.master.limits import result_stream
+from spoold.master.limits.result_stream import Coverage, Feed
+from spoold.master.state.known_tasks import End, end_at
+from spoold.master.state.tree_view import Place
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName
+from spoold.protocol.result import EndedAttempt
 from spoold.store import snapshots
 from tests.support.cluster import Cluster, Node
 from tests.support.counting import CountingFileSystem
@@ -230,7 +229,7 @@ def test_without_a_checkpoint_what_has_ended_is_not_read() -> None:
 
 
 def test_a_step_reads_a_bounded_number_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "PER_STEP", 2)
+    monkeypatch.setattr(result_stream, "PER_STEP", 2)
     pool = Pool()
     pool.submit(*(f"t{number}" for number in range(4)))
     pool.cluster.stop("m1")
@@ -288,7 +287,7 @@ def test_a_record_that_cannot_be_read_stops_nothing_and_is_told(
     assert path in told
     assert said in told
     assert "is not counted" in told
-    pool.cluster.advance(feed.SHOWN_S)
+    pool.cluster.advance(result_stream.SHOWN_S)
     assert path not in pool.warnings()
 
 
@@ -359,7 +358,7 @@ def test_a_full_share_delays_a_checkpoint_and_nothing_else() -> None:
 
 
 def test_a_checkpoint_that_nobody_could_read_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "BYTES_MAX", 10)
+    monkeypatch.setattr(result_stream, "BYTES_MAX", 10)
     pool = Pool("[retention]\nkeep = 0\n")
     pool.submit("a")
     pool.end("a", 1)

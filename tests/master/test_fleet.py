@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.master.fleet import Fleet
+from spoold.master.state.pool_health import Fleet
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from tests.support.cluster import Cluster
 

@@ -15,18 +15,17 @@ from functools import partial
 
 import pytest
 
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext, Steps
 from spoold.client.spool_client import SpoolClient
-from spoold.client.steps import Steps
-from spoold.doctor import records
-from spoold.master.reporting import STRANGE_EVERY_S
+from spoold.doctor import report_files
+from spoold.master.report.status_report import STRANGE_EVERY_S
 from spoold.protocol import layout
+from spoold.protocol.doctor_report import Report
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Report
 from spoold.protocol.step import sum_of
 from spoold.store import snapshots
-from spoold.store.reports import list_reports
+from spoold.store.doctor_reports import list_reports
 from spoold.store.store import make_directory
 from tests.protocol.test_layout_document import PARSERS, TEXT
 from tests.support.cluster import Cluster
@@ -167,7 +166,7 @@ class Pool:
                 at="", node=f"cli-{value}", verdict="not safe", reason="x", mount=MountFacts(fstype=f"fs{value}")
             )
             make_directory(self.made.fs, f"tmp/{report.node}")
-            tried(partial(records.keep, self.made.fs, report, f"tmp/{report.node}"), self._newest)
+            tried(partial(report_files.keep, self.made.fs, report, f"tmp/{report.node}"), self._newest)
         return refused
 
     def _newest(self) -> int:

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.master import gauging
-from spoold.master.desk import Desk
+from spoold.master.intake import batch_validation
+from spoold.master.state.leader_state import Desk
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.system.clock import SystemClock
@@ -41,7 +41,7 @@ class Reads:
 
 @pytest.fixture
 def leader(monkeypatch: pytest.MonkeyPatch) -> tuple[Cluster, Reads]:
-    monkeypatch.setattr(gauging, "PIECE", PIECE)
+    monkeypatch.setattr(batch_validation, "PIECE", PIECE)
     made = Cluster(settings=SETTINGS, remote=True)
     made.master("m1")
     made.settle()
@@ -144,8 +144,8 @@ def test_a_gibibyte_that_is_one_hole_costs_a_few_mebibytes(tmp_path: Path) -> No
     desk = cast(Desk, SimpleNamespace(store=open_store(fs, clock, "m1", "spool"), breathe=lambda: None, late=False))
     tracemalloc.start()
     try:
-        with pytest.raises(gauging.TooLarge) as found:
-            gauging.Reading("pending/hole.jsonl", "hole.jsonl").go_on(desk)
+        with pytest.raises(batch_validation.TooLarge) as found:
+            batch_validation.Reading("pending/hole.jsonl", "hole.jsonl").go_on(desk)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

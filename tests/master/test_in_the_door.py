@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from spoold.client.fsck import check
-from spoold.client.inquiry import explain
-from spoold.client.status import status
-from spoold.master import relisting
-from spoold.master.desk import Desk
+from spoold.client.read.explanation import explain
+from spoold.client.spool.fsck_and_repair import check
+from spoold.client.spool.spool_status import status
+from spoold.master.listing import refresh
+from spoold.master.state.leader_state import Desk
 from spoold.store.store import Store, open_store
 from spoold.system.host import FakeHost
 from tests.support.cluster import Cluster
@@ -208,14 +208,14 @@ def test_what_comes_in_late_is_seen_also_after_a_listing_that_took_long(monkeypa
     made = Cluster("[heartbeat]\ninterval_s = 1\nmisses = 2\n", remote=True)
     made.master("m1")
     made.settle()
-    relist = relisting.relist
+    relist = refresh.relist
 
     def stands_still(desk: Desk) -> None:
         made.pass_time(1.5)
         relist(desk)
 
     with monkeypatch.context() as patch:
-        patch.setattr(relisting, "relist", stands_still)
+        patch.setattr(refresh, "relist", stands_still)
         made.advance(20)
     fs, drop = made.nodes["m1"].fs, "hbv60kgwdt.named.json"
     fs.fail("rename", f"pending/{drop}", errno.EIO, "late")
@@ -233,4 +233,4 @@ def test_what_comes_in_late_is_seen_also_after_a_listing_that_took_long(monkeypa
 def test_a_listing_takes_a_share_of_the_time_by_the_shorter_of_two(
     spent_s: float, before_s: float, rest_s: float
 ) -> None:
-    assert relisting.rest_s(spent_s, before_s) == rest_s
+    assert refresh.relist_in_s(spent_s, before_s) == rest_s

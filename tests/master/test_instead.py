@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
-from spoold.client.listing import describe
+from spoold.client.read.explanation import explain
+from spoold.client.read.long_listing import describe
 from spoold.protocol.lanes import Lane
 from spoold.protocol.request import Verb
 from spoold.rules.tree.audit import audit
 from spoold.store.journal import Reader
-from spoold.store.locate import locate
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.task_location import locate
+from spoold.store.tree_repair import survey
 from tests.support.cluster import Cluster, Node
 
 SETTINGS = """

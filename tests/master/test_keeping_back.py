@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.answers.case import Explanation
-from spoold.rules.locks.seen import locks_seen
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.gates.lock_holders import locks_seen
 from spoold.store import snapshots
 from spoold.store.store import Store, open_store
 from tests.support.cluster import Cluster

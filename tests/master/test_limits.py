@@ -7,14 +7,14 @@ import json
 
 import pytest
 
-from spoold.client.inquiry import explain
-from spoold.client.limits import list_limits
-from spoold.client.listing import describe
+from spoold.client.read.explanation import explain
+from spoold.client.read.long_listing import describe
+from spoold.client.spool.limits_and_budgets import list_limits
 from spoold.protocol.names import TaskName
-from spoold.rules.scheduling.ramp import RAMP_END_S
+from spoold.rules.gates.limit_gates import RAMP_END_S
 from spoold.store.journal import Reader
-from spoold.store.locate import locate
 from spoold.store.store import open_store, stamp
+from spoold.store.task_location import locate
 from tests.support.cluster import Cluster
 from tests.support.faults import Hang
 

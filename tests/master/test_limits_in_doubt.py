@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from spoold.master.learning import AGAIN_S
+from spoold.master.listing.task_metadata import AGAIN_S
 from spoold.store import snapshots
 from tests.support.cluster import Cluster, Node
 from tests.support.faults import Hang

@@ -7,17 +7,17 @@ import errno
 
 import pytest
 
-from spoold.client.fsck import check, mend
-from spoold.client.inquiry import explain
-from spoold.client.status import status
-from spoold.master.reporting import TREE_EVERY_S
+from spoold.client.read.explanation import explain
+from spoold.client.spool.fsck_and_repair import check, mend
+from spoold.client.spool.spool_status import status
+from spoold.master.report.status_report import TREE_EVERY_S
 from spoold.protocol import layout
 from spoold.protocol.errors import Unavailable
 from spoold.store.initialise import initialise
 from spoold.store.store import Store, clear_directory, open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.house.sources import CHECKOUT
 from tests.support.cluster import Cluster
 

@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from spoold.master.learning import AGAIN_S
+from spoold.master.listing.task_metadata import AGAIN_S
 from spoold.protocol import codec
 from spoold.protocol.names import parse_task
-from spoold.rules.gates.locks import demand_of
+from spoold.rules.gates.lock_gate import demand_of
 from tests.support.cluster import Cluster, Node
 from tests.support.faults import Hang
 

@@ -10,7 +10,8 @@ import json
 
 import pytest
 
-from spoold.master import batches, contents, rejudging
+from spoold.master.intake import batch_admission, requeue_changed
+from spoold.master.state import fingerprints
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem
 
@@ -261,7 +262,7 @@ def test_a_look_that_fails_is_not_the_last() -> None:
 
 def test_no_flood_of_rejected_drops_makes_a_step_long() -> None:
     made = cluster()
-    count = 30 * rejudging.LOOKS_PER_STEP
+    count = 30 * requeue_changed.LOOKS_PER_STEP
     for number in range(count):
         made.submit(f"{number:04}.json", BAD["no task"])
     counter = made.nodes["m1"].fs.inner = CountingFileSystem(made.fs)
@@ -277,13 +278,15 @@ def test_no_flood_of_rejected_drops_makes_a_step_long() -> None:
         made.pass_time(0.25)
         looks.append(counter.calls["read", "rejected"])
         assert sum(looks) <= 3 * count, "each has its turn"
-    assert max(looks) == rejudging.LOOKS_PER_STEP
-    assert sum(looks) <= len(looks) * rejudging.LOOKS_PER_STEP / 4 + rejudging.LOOKS_PER_STEP, "nor very often"
+    assert max(looks) == requeue_changed.LOOKS_PER_STEP
+    assert sum(looks) <= len(looks) * requeue_changed.LOOKS_PER_STEP / 4 + requeue_changed.LOOKS_PER_STEP, (
+        "nor very often"
+    )
 
 
 def test_a_new_leader_reads_no_flood_of_reasons_in_one_step() -> None:
     made = cluster()
-    count = 5 * rejudging.READ_PER_STEP
+    count = 5 * requeue_changed.READ_PER_STEP
     for number in range(count):
         made.submit(f"{number:04}.json", BAD["no task"])
     made.settle()
@@ -294,7 +297,7 @@ def test_a_new_leader_reads_no_flood_of_reasons_in_one_step() -> None:
         counter.clear()
         made.step("m2")
         made.pass_time(1.0)
-        assert counter.calls["read", "rejected"] <= rejudging.READ_PER_STEP + rejudging.LOOKS_PER_STEP
+        assert counter.calls["read", "rejected"] <= requeue_changed.READ_PER_STEP + requeue_changed.LOOKS_PER_STEP
     assert ids(made) == ["g0"]
 
 
@@ -337,16 +340,16 @@ ANEW = {
 }
 
 
-@pytest.mark.parametrize("small", [contents.SMALL, 16])
+@pytest.mark.parametrize("small", [fingerprints.SMALL, 16])
 @pytest.mark.parametrize("new_leader", [False, True])
 @pytest.mark.parametrize("how", ANEW)
 def test_a_batch_whose_file_was_written_anew_is_a_drop_again(
     how: str, new_leader: bool, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """small: from which size on a file is not read at each look."""
-    monkeypatch.setattr(contents, "SMALL", small)
-    monkeypatch.setattr(contents, "PIECE", 7)
-    monkeypatch.setattr(contents, "PIECES_PER_LOOK", 2)
+    monkeypatch.setattr(fingerprints, "SMALL", small)
+    monkeypatch.setattr(fingerprints, "PIECE", 7)
+    monkeypatch.setattr(fingerprints, "PIECES_PER_LOOK", 2)
     made = cluster()
     inode = batch(made)
     made.advance(30)
@@ -388,12 +391,12 @@ def test_a_batch_that_is_written_anew_and_wrong_is_rejected() -> None:
     assert "What came before" not in str(reason["problem"])
 
 
-@pytest.mark.parametrize("small", [contents.SMALL, 16])
+@pytest.mark.parametrize("small", [fingerprints.SMALL, 16])
 @pytest.mark.parametrize("more", ["", line(5)])
 def test_a_batch_that_is_written_again_as_it_was_makes_no_line_twice(
     more: str, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "SMALL", small)
+    monkeypatch.setattr(fingerprints, "SMALL", small)
     made = cluster()
     text = '{"command": ["work"]}\n' * 2
     inode = drop(made, "gen.jsonl", text)
@@ -417,9 +420,9 @@ def test_what_grew_and_is_then_written_anew_is_a_drop_again() -> None:
     assert ids(made) == ["g0", "g1", "g5"]
 
 
-@pytest.mark.parametrize("small", [contents.SMALL, 16])
+@pytest.mark.parametrize("small", [fingerprints.SMALL, 16])
 def test_a_quiet_look_costs_at_most_one_call_more_than_before(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "SMALL", small)
+    monkeypatch.setattr(fingerprints, "SMALL", small)
     made = cluster()
     batch(made)
     made.advance(60)
@@ -435,7 +438,7 @@ def test_a_quiet_look_costs_at_most_one_call_more_than_before(small: int, monkey
 @pytest.fixture
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step makes two lines into tasks."""
-    monkeypatch.setattr(batches, "PER_STEP", 2)
+    monkeypatch.setattr(batch_admission, "PER_STEP", 2)
 
 
 @pytest.mark.usefixtures("two_at_once")
@@ -523,7 +526,7 @@ def test_a_rejected_rest_that_was_written_anew_is_a_drop_again(now: str, new_lea
 def test_only_the_size_of_an_unknown_content_is_compared(digest: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     made = cluster()
     made.fs.write("pending/.x", b"abc", durable=False)
-    said = contents.Content(3, digest)
+    said = fingerprints.Content(3, digest)
     assert said.look(made.fs, "pending/.x") == (3 if digest == b"" else None)
     made.fs.write("pending/.x", b"ab", durable=False)
     assert said.look(made.fs, "pending/.x") is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.master.outlook import LANES_NAMED
+from spoold.master.report.forecast import LANES_NAMED
 from spoold.protocol.snapshot import Snapshot
 from spoold.store import snapshots
 from tests.support.cluster import Cluster

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.master.report import REFUSED_SHOWN_S
+from spoold.master.state.leader_state import REFUSED_SHOWN_S
 from spoold.protocol import codec
 from spoold.protocol.names import parse_snapshot
 from spoold.store import snapshots

@@ -7,7 +7,7 @@ import pytest
 
 from spoold.protocol import layout
 from spoold.store.initialise import restore
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.cluster import Cluster
 
 

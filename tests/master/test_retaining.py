@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from spoold.master.reporting import TREE_EVERY_S
+from spoold.master.report.status_report import TREE_EVERY_S
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem
 

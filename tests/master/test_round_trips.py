@@ -10,8 +10,7 @@ from collections import Counter
 
 import pytest
 
-from spoold.protocol.drop import task_drop
-from spoold.protocol.names import parse_task
+from spoold.protocol.names import parse_task, task_drop
 from tests.support.cluster import Cluster
 from tests.support.smb import SmbClient
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from spoold.master import drops
+from spoold.master.intake import drops
 from spoold.protocol.names import TaskName
 from tests.support.cluster import Cluster
 

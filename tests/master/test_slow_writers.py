@@ -13,8 +13,9 @@ from typing import Literal
 
 import pytest
 
-from spoold.master import batches, drops, relisting
-from spoold.store.door_files import list_standing
+from spoold.master.intake import batch_admission, drops
+from spoold.master.listing import refresh
+from spoold.store.leader_files import list_standing
 from tests.support.cluster import Cluster
 
 
@@ -506,7 +507,7 @@ def test_a_batch_that_the_network_renames_late_is_watched_all_the_same(
 ) -> None:
     """begun_again: an error in between has the leader read the file once more, which is not under that name now."""
     made = cluster(remote=True)
-    monkeypatch.setattr(relisting, "EVERY_S", math.inf)
+    monkeypatch.setattr(refresh, "RELIST_EVERY_S", math.inf)
     made.advance(20)  # the last time that it lists everything, and would find it so
     writer = Writer(made, "gen.jsonl")
     writer.write(line(0))
@@ -521,7 +522,7 @@ def test_a_batch_that_the_network_renames_late_is_watched_all_the_same(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
         with monkeypatch.context() as patch:
-            patch.setattr(batches.Batches, "_stage_some", fails)
+            patch.setattr(batch_admission.Batches, "_stage_some", fails)
             assert not made.step("m1")
     assert fs.deliver() == 1, "before it is tried once more"
     assert writer.path.endswith(".34-34-60003d7c.growing")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.told import STANDING_MAX, TEXT_MAX, lines_of
+from spoold.protocol.agent_messages import STANDING_MAX, TEXT_MAX, lines_of
 from spoold.store.journal import Reader
 from tests.master.test_approvals import result
 from tests.master.test_holds import request

@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from spoold.master.leadership import Leadership
+from spoold.master.state.leadership import Leadership
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat, HostId, MountFacts
 from spoold.protocol.request import Verb
-from spoold.rules.cluster.twins import Twins, are_twins
+from spoold.rules.share.participants import Twins, are_twins
 from spoold.store import control, snapshots
 from spoold.store.initialise import initialise
+from spoold.store.own_heartbeat import Presence
 from spoold.store.predecessors import Predecessors
-from spoold.store.presence import Presence
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost, same_host
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.cluster import Cluster
 
 

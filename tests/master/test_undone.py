@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.master.reporting import UNDONE
+from spoold.master.report.status_report import UNDONE
 from spoold.store import snapshots
 from tests.support.cluster import Cluster
 

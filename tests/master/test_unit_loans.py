@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.answers.case import Explanation
-from spoold.store import beats, snapshots
+from spoold.rules.answers.task_facts import Explanation
+from spoold.store import heartbeats, snapshots
 from spoold.store.journal import Reader
 from spoold.store.store import open_store
 from tests.support.cluster import Cluster, Node
@@ -248,7 +248,7 @@ def test_people_see_what_is_lent_and_who_wants_it_back() -> None:
     submit(cluster, "t2", **USES)
     said = picture(cluster)
     assert said.gates["limit"]["x"] == {"max": 1, "used": 1, "doubtful": 0, "lent": 1, "back": 1}
-    assert {run.id: run.back for run in beats.read_all(cluster.fs)["w1"].running} == {"t0": True, "t1": False}
+    assert {run.id: run.back for run in heartbeats.read_all(cluster.fs)["w1"].running} == {"t0": True, "t1": False}
     words = [reason.reason for reason in _explain(cluster, "t2").reasons]
     assert any("want them back first: 1" in text for text in words)
     words = [reason.reason for reason in _explain(cluster, "t0").reasons]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spoold.master.usage import Usage
-from spoold.rules.scheduling.resources import UNKNOWN, Capacity
+from spoold.master.state.limit_usage import Usage
+from spoold.rules.gates.resources import UNKNOWN, Capacity
 
 CAPACITY = {"type:a": Capacity(2, "type a", "-"), "anthropic": Capacity(9, "anthropic", "-", most=3)}
 

@@ -4,12 +4,11 @@ from itertools import permutations
 
 import pytest
 
-from spoold.master.changes import Wanted
-from spoold.master.view import View
+from spoold.master.state.tree_view import View, Wanted
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_task
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 LANE = "type=mail,run=command"
 FIRST, SECOND = "5000.hbv8ubtiz7-2.t7.a1f0c0.json", "5000.hbv8ubtiz7-2.t7.a2f1c0.json"

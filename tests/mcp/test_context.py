@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.client.submission import suffix
+from spoold.client.spool.submission import suffix
 from tests.e2e.pool import PATIENCE_S, Pool
 from tests.mcp.agents import work
 from tests.mcp.calling import Caller

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.mcp.crew import Crew
+from spoold.faces.mcp.local_workers import Crew
 from spoold.protocol.errors import SpoolError
 from tests.e2e.pool import SETTINGS, Pool, wait_for
 from tests.mcp.calling import Caller, over_http, over_stdio, serving

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.mcp import token
+from spoold.faces.mcp import http_transport
 from spoold.protocol.errors import SpoolError
 from tests.e2e.pool import PATIENCE_S, Pool
 from tests.mcp.calling import Served, over_http
@@ -145,25 +145,25 @@ def test_a_port_that_is_taken_is_named(pool: Pool, served: Served) -> None:
 
 def test_the_token_is_made_once_and_only_its_owner_may_read_it(pool: Pool, tmp_path: Path) -> None:
     path = tmp_path / "state" / "spoold" / "mcp.token"
-    assert token.token_file({"XDG_STATE_HOME": str(tmp_path / "state")}) == str(path)
-    assert token.token_file({"HOME": "/h"}) == "/h/.local/state/spoold/mcp.token"
-    made = token.read_or_make(str(path))
-    assert len(made) >= token.LENGTH
+    assert http_transport.token_file({"XDG_STATE_HOME": str(tmp_path / "state")}) == str(path)
+    assert http_transport.token_file({"HOME": "/h"}) == "/h/.local/state/spoold/mcp.token"
+    made = http_transport.read_or_make(str(path))
+    assert len(made) >= http_transport.LENGTH
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert token.read_or_make(str(path)) == made
+    assert http_transport.read_or_make(str(path)) == made
     path.chmod(0o640)
     with pytest.raises(SpoolError, match=r"others may read the token\. Fix: chmod 600"):
-        token.read_or_make(str(path))
+        http_transport.read_or_make(str(path))
     done = pool.run("mcp", "--http", "--port", "0", "--token-file", str(path))
     assert (done.returncode, "chmod 600" in done.stderr) == (2, True)
     path.chmod(0o600)
     path.write_text("short\n")
     with pytest.raises(SpoolError, match="holds no token"):
-        token.read_or_make(str(path))
+        http_transport.read_or_make(str(path))
     path.unlink()
     path.symlink_to("elsewhere")
     with pytest.raises(OSError, match="symbolic"):
-        token.read_or_make(str(path))
+        http_transport.read_or_make(str(path))
 
 
 def test_it_ends_with_a_signal_and_leaves_the_spool_clean(pool: Pool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.faces.mcp.keys import id_of
+from spoold.faces.mcp.delegation import id_of
 from spoold.protocol.names import is_id
 
 TEXTS = st.text(min_size=1, max_size=200)

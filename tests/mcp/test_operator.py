@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from spoold.client import questions
+from spoold.client.read import questions
 from spoold.faces.mcp import people
-from spoold.pictures import work
+from spoold.pictures import task_description
 from spoold.protocol.errors import SpoolError
 from tests.e2e.pool import SETTINGS, Pool, wait_for
 from tests.mcp.calling import Caller, over_http, over_stdio, serving
@@ -52,7 +52,7 @@ def test_an_operator_answers_reaches_all_drains_and_stops(operator: Caller, own:
 def test_an_operator_is_shown_each_line_of_what_an_approval_would_run(seed: int) -> None:
     """G23, G24: `approve` showed nothing. A generator of tasks that want to be overlooked."""
     content, _ = evil_task(Random(seed))
-    parts = work.parts_of(content)
+    parts = task_description.parts_of(content)
     shown = people._shown(questions.Shown("t", "5" * 64, parts, asks=True))
     assert [(part.label, part.lines) for part in shown.runs] == [(part.title, list(part.lines)) for part in parts]
     assert (shown.approved, shown.seen) == (False, "5" * 64)
@@ -62,8 +62,8 @@ def test_an_operator_is_shown_each_line_of_what_an_approval_would_run(seed: int)
 
 def test_an_operator_is_told_what_is_no_part_of_an_approval() -> None:
     content, said = read_later()
-    shown = people._shown(questions.Shown("t", "5" * 64, work.parts_of(content), asks=True))
-    assert (shown.runs[-1].label, shown.runs[-1].lines) == (f"{work.READ} (2 lines)", list(said))
+    shown = people._shown(questions.Shown("t", "5" * 64, task_description.parts_of(content), asks=True))
+    assert (shown.runs[-1].label, shown.runs[-1].lines) == (f"{task_description.READ} (2 lines)", list(said))
     assert "no part of an approval" in people.APPROVE.text
 
 

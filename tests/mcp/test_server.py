@@ -14,9 +14,9 @@ from mcp import Client
 
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.mcp import server
-from spoold.faces.mcp.arguments import WAIT_MOST_MS, bounded_s
 from spoold.faces.mcp.pool import GET_STATUS
 from spoold.faces.mcp.session import Session
+from spoold.faces.mcp.tool import WAIT_MOST_MS, bounded_s
 from spoold.faces.mcp.waits import SLOT_WITHIN_S
 from spoold.protocol.errors import Unavailable
 from tests.cli.commands import spool

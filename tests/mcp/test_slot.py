@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 
-from spoold.client.inside import LEND_AFTER_S, SlotLoan
-from spoold.faces.mcp.slot import Slot
-from spoold.system.loans import LocalLoans
+from spoold.client.in_task import LEND_AFTER_S, SlotLoan
+from spoold.faces.mcp.session import Slot
+from spoold.system.slot_loans import LocalLoans
 
 
 def slot_in(tmp_path: Path) -> tuple[Slot, LocalLoans]:

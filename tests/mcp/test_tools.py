@@ -15,8 +15,8 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from mcp.shared.exceptions import MCPError
 
-from spoold.faces.mcp.registry import TOOLS, tools_for
-from spoold.faces.mcp.roles import Role
+from spoold.faces.mcp.server import TOOLS, tools_for
+from spoold.faces.mcp.session import Role
 from tests.e2e.pool import Pool, wait_for
 from tests.mcp.calling import Caller
 

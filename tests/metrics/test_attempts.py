@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from spoold.client.measuring import Figures
+from spoold.client.spool.metrics_source import Figures
 from spoold.client.spool_client import SpoolClient
-from spoold.faces.metrics import attempts as module
-from spoold.faces.metrics import families as f
-from spoold.faces.metrics.attempts import Attempts
-from spoold.faces.metrics.families import OTHER, Histogram
+from spoold.faces.metrics import attempt_counters as module
+from spoold.faces.metrics import exposition as f
+from spoold.faces.metrics.attempt_counters import Attempts
+from spoold.faces.metrics.exposition import OTHER, Histogram
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.store.journal import Journal, Reader

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spoold.client.measuring import Figures, Room, measure
-from spoold.faces.metrics import families as f
-from spoold.faces.metrics.exposition import text_of
-from spoold.faces.metrics.families import OTHER, Histogram, bounded
+from spoold.client.spool.metrics_source import Figures, Room, measure
+from spoold.faces.metrics import exposition as f
+from spoold.faces.metrics.exposition import OTHER, Histogram, bounded, text_of
 from spoold.faces.metrics.gauges import samples
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.snapshot import Snapshot

@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from spoold.faces.metrics.page import Page
-from spoold.faces.metrics.serving import AT_ONCE, Server
+from spoold.faces.metrics.endpoint import AT_ONCE, Page, Server
 from spoold.protocol.errors import SpoolError, Unavailable
 from tests.e2e.pool import wait_for
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from spoold.faces.metrics import families as f
+from spoold.faces.metrics import exposition as f
 from tests.monitoring.programs import MONITORING, promtool
 
 DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from spoold.pictures.scene import RUNNING, Attempt, Bond, Need, Scene, Task
+from spoold.pictures.picture_data import RUNNING, Attempt, Bond, Need, Scene, Task
 from spoold.protocol.result import Total
 
 BEGAN = 1_764_000_000.0

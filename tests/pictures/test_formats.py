@@ -18,7 +18,7 @@ import pytest
 
 from spoold.pictures import dot, graph_svg, mermaid, perfetto, report_html, timeline_svg
 from spoold.pictures.mermaid import label
-from spoold.pictures.scene import RUNNING, Attempt, Bond, Need, Scene, Task
+from spoold.pictures.picture_data import RUNNING, Attempt, Bond, Need, Scene, Task
 from spoold.pictures.svg import Markup, lines, tag
 from spoold.pictures.wording import clip, columns, log_text, visible
 from spoold.protocol.result import Total

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.pictures.axis import MARK, TICK_GAP, Axis, clock
-from spoold.pictures.lanes import lanes_of, peak
-from spoold.pictures.scene import Attempt
+from spoold.pictures.picture_data import Attempt
+from spoold.pictures.timeline_layout import MARK, TICK_GAP, Axis, clock, lanes_of, peak
 from tests.pictures.scenes import big, ran, scene, task
 
 SPANS = st.lists(st.tuples(st.integers(0, 10**12), st.integers(1, 10**9)).map(lambda at: (at[0], at[0] + at[1])))

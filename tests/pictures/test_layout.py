@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.pictures.cells import Graph, graph_of, ranks_of
-from spoold.pictures.layers import HEIGHT, ROW_GAP, WIDTH, arrange
-from spoold.pictures.scene import Bond, Need, Task
+from spoold.pictures.boxes import Graph, graph_of, ranks_of
+from spoold.pictures.graph_svg import HEIGHT, ROW_GAP, WIDTH, arrange
+from spoold.pictures.picture_data import Bond, Need, Task
 from tests.pictures.scenes import big, scene, task
 
 EDGES = st.lists(

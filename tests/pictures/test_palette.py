@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from spoold.pictures.palette import DARK, GLYPHS, LIGHT, LOST, ORDER, WORST, Scheme, mark
-from spoold.pictures.scene import RUNNING, UNKNOWN
+from spoold.pictures.picture_data import RUNNING, UNKNOWN
 from spoold.protocol.lifecycle import SHOWN
 from spoold.protocol.result import Status
 from tests.pictures.colours import SIGHTS, ciede2000, contrast, distance

@@ -11,15 +11,13 @@ import pytest
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from spoold.pictures.traces import agent_spans
 from spoold.pictures.traces import conventions as said
-from spoold.pictures.traces import told
-from spoold.pictures.traces.laps import Traced
-from spoold.pictures.traces.making import Ids, attempt_at, open_laps, spans_of
-from spoold.pictures.traces.otlp import SPANS_MAX, lines, ordered
-from spoold.pictures.traces.span import Kind, Link, Span, nanos
+from spoold.pictures.traces.span import SPANS_MAX, Kind, Link, Span, lines, nanos, ordered
+from spoold.pictures.traces.task_spans import Ids, Traced, attempt_at, open_laps, spans_of
 from spoold.protocol.event import Event
 from spoold.protocol.result import Result
-from spoold.protocol.trace import Context, span_of, trace_of
+from spoold.protocol.trace_ids import Context, span_of, trace_of
 from tests.pictures.scenes import EVIL
 
 SPOOL = "s1"
@@ -299,11 +297,11 @@ def test_a_span_that_is_none_is_left_out_alone(bad: Any) -> None:
 def test_what_an_agent_says_is_short_and_harmless() -> None:
     many = {f"k{n}": "v" for n in range(1000)} | {"huge": 1 << 70, "nan": float("nan")}
     [span] = agents(one(name=EVIL * 100, kind=True, attributes={EVIL: EVIL, **many}, end=ns(0)))
-    assert len(span.name) <= told.TEXT_MAX
+    assert len(span.name) <= agent_spans.TEXT_MAX
     assert "\x1b" not in span.name + "".join(span.attributes)
-    assert len(span.attributes) == told.ATTRIBUTES_MAX
+    assert len(span.attributes) == agent_spans.ATTRIBUTES_MAX
     assert span.end == span.start
-    assert len(agents(*(one(f"{n:016x}") for n in range(1, 3000)))) == told.SPANS_MAX
+    assert len(agents(*(one(f"{n:016x}") for n in range(1, 3000)))) == agent_spans.SPANS_MAX
     assert len(agents(one(), one())) == 1
 
 
@@ -405,5 +403,5 @@ def test_every_name_is_one_of_the_conventions_or_ours() -> None:
 
 @pytest.mark.parametrize("output", [None, "text", [1], {"trace": "mine"}, {"trace": {"mine": 1}}, {"text": "x"}])
 def test_an_output_of_another_kind_stays_as_it_is(output: Any) -> None:
-    assert told.without_spans(output) is output
-    assert told.without_spans({"text": "x", "trace": {"spans": []}}) == {"text": "x"}
+    assert agent_spans.without_spans(output) is output
+    assert agent_spans.without_spans({"text": "x", "trace": {"spans": []}}) == {"text": "x"}

@@ -2,11 +2,11 @@
 
 from hypothesis import strategies as st
 
-from spoold.protocol.change import ChangeName
-from spoold.protocol.checkpoint import CheckpointName
-from spoold.protocol.door import BatchName, DoorName, OriginalName
+from spoold.protocol.admission_names import BatchName, DoorName, OriginalName
+from spoold.protocol.feed_checkpoint import CheckpointName
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import (
+    BASE36,
     DELAY_MAX_MS,
     BeatName,
     EndedName,
@@ -14,11 +14,12 @@ from spoold.protocol.names import (
     LeaseName,
     SnapshotName,
     TaskName,
+    encode_order,
     is_id,
     is_node,
 )
-from spoold.protocol.order import BASE36, encode_order
 from spoold.protocol.request import EVERYTHING, Request, Verb, parse_request
+from spoold.protocol.settings_change import ChangeName
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.change import CHANGEABLE, Change, load_change, merged, path_of
 from spoold.protocol.errors import BadFile
 from spoold.protocol.settings import RetrySettings, Settings, TypeSettings
+from spoold.protocol.settings_change import CHANGEABLE, Change, load_change, merged, path_of
 
 BASE = Settings.model_validate({"timeout": 60, "retry": {"max": 5, "factor": 3}, "types": {"review": {"timeout": 9}}})
 FILE = "settings/1.w.json"

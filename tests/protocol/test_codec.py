@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
 from spoold.protocol import codec
-from spoold.protocol.complaint import bad_file, faults_of
 from spoold.protocol.errors import BadFile, SpoolError
 from spoold.protocol.fields import Strict
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
@@ -23,6 +22,7 @@ from spoold.protocol.settings import Marker, Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
+from spoold.protocol.validation_errors import bad_file, faults_of
 from tests.protocol import strategies as some
 
 FILE = "somebody's file.json"

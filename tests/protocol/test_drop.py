@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol.drop import batch_drop, concerns_us, id_in, is_unique, task_drop
-from spoold.protocol.names import ID, is_id
+from spoold.protocol.names import ID, batch_drop, concerns_us, id_in, is_id, is_unique, task_drop
 
 micros = st.integers(0, 36**10 - 1)
 ids = st.from_regex(ID, fullmatch=True).filter(is_id)

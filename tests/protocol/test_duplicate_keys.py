@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 
 from spoold.protocol import codec, layout
-from spoold.protocol.change import load_change
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result
+from spoold.protocol.settings_change import load_change
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.toml_file import toml_table
 from spoold.store import control
-from spoold.store.root_files import read_marker
+from spoold.store.store import read_marker
 from spoold.system.clock import SystemClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 HOLD = Request(Verb.HOLD, "build", "1")
 PAUSE = Request(Verb.PAUSE, "+all", "2")

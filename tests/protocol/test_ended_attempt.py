@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.ended_attempt import EndedAttempt
 from spoold.protocol.names import EndedName
-from spoold.protocol.result import Result
+from spoold.protocol.result import EndedAttempt, Result
 
 NAME = EndedName("build", 2, "w1")
 

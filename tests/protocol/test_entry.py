@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol.entry import Entry, EntryName, content, directory, is_name, parse_entry
+from spoold.protocol.context_entry import Entry, EntryName, content, directory, is_name, parse_entry
 from spoold.protocol.errors import BadName
 
 

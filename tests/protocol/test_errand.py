@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol import codec, errand
+from spoold.protocol import agent_fields, codec
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.task import Task
 
@@ -45,19 +45,19 @@ def test_every_field_may_be_given() -> None:
     }
     task = read({"agent": "coder", "prompt_file": "prompts/a.md", **more})
     assert task.input == {"prompt_file": "prompts/a.md", **more}
-    assert set(task.input) | {"prompt"} == set(errand.CHECKS)
-    assert tuple(more["success_if"]) == errand.CONDITIONS  # type: ignore[arg-type]
+    assert set(task.input) | {"prompt"} == set(agent_fields.CHECKS)
+    assert tuple(more["success_if"]) == agent_fields.CONDITIONS  # type: ignore[arg-type]
 
 
 def test_what_is_no_task_for_an_agent_is_left_as_it_is() -> None:
     task = {"command": ["true"]}
-    assert errand.expanded(task) is task
+    assert agent_fields.expanded(task) is task
     assert read({"type": "t", "input": {"prompt": 7}}).input == {"prompt": 7}
 
 
 def test_commands_are_lists_of_words() -> None:
-    assert errand.commands("a b") == [["/bin/sh", "-c", "a b"]]
-    assert errand.commands(["a b", ["c", "d"]]) == [["/bin/sh", "-c", "a b"], ["c", "d"]]
+    assert agent_fields.commands("a b") == [["/bin/sh", "-c", "a b"]]
+    assert agent_fields.commands(["a b", ["c", "d"]]) == [["/bin/sh", "-c", "a b"], ["c", "d"]]
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_a_task_that_is_no_object_is_not_asked_for_an_agent() -> None:
     with pytest.raises(ValueError, match="dictionary"):
         Task.model_validate([])
     with pytest.raises(WrongValue):
-        errand.check({})
+        agent_fields.check({})

@@ -10,30 +10,29 @@ import orjson
 import pytest
 from pydantic import AliasChoices, BaseModel
 
-from spoold.protocol import codec, door, errand, layout, names
-from spoold.protocol.change import CHANGEABLE, Change, parse_change
-from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
-from spoold.protocol.drop import BACKUPS, UNFINISHED, UNIQUE, WHOLE
-from spoold.protocol.entry import Entry, parse_entry
+from spoold.protocol import admission_names, agent_fields, codec, layout, names
+from spoold.protocol.context_entry import Entry, parse_entry
+from spoold.protocol.doctor_report import Remark, Report, parse_report
 from spoold.protocol.event import Event
+from spoold.protocol.feed_checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId, Lasted, MountFacts, Running
 from spoold.protocol.lanes import LANE_MAX, parse_lane
 from spoold.protocol.lifecycle import DIRECTORIES, MOVES
-from spoold.protocol.order import PRIORITIES
-from spoold.protocol.report import Remark, Report, parse_report
+from spoold.protocol.names import BACKUPS, PRIORITIES, UNFINISHED, UNIQUE, WHOLE
 from spoold.protocol.request import Verb, parse_request
 from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import Marker, Settings, TypeSettings
+from spoold.protocol.settings_change import CHANGEABLE, Change, parse_change
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.step import Step, parse_step
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Retry, Task
 from spoold.protocol.toml_file import load_settings
-from spoold.rules.attempts import outcome, retry
-from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.attempts import attempt_outcome, retry_rule
+from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.entry import admission
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
-from spoold.store import revisions
+from spoold.store import settings_revisions
 from tests.house.sources import modules
 
 CONFIGURATION = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
@@ -57,9 +56,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "entry": parse_entry,
     "step": parse_step,
     "events": names.parse_events,
-    "door": door.parse_door,
-    "batch": door.parse_batch,
-    "original": door.parse_original,
+    "door": admission_names.parse_door,
+    "batch": admission_names.parse_batch,
+    "original": admission_names.parse_original,
     "request": parse_request,
     "lane": parse_lane,
 }
@@ -171,12 +170,15 @@ def test_every_example_is_what_it_says(kind: str, text: str) -> None:
     assert not loaded.model_extra
     assert codec.load_model(MODELS[kind], codec.dump(loaded), kind) == loaded
     said = orjson.loads(text)
-    for name, value in (errand.expanded(said) if kind == "task" else said).items():
+    for name, value in (agent_fields.expanded(said) if kind == "task" else said).items():
         assert name in accepted(MODELS[kind]), value
 
 
 def test_the_fields_of_a_task_for_an_agent_are_those_that_are_read() -> None:
-    assert quoted([row[0] for row in table("field of a task for an agent")]) == {errand.AGENT, *errand.CHECKS}
+    assert quoted([row[0] for row in table("field of a task for an agent")]) == {
+        agent_fields.AGENT,
+        *agent_fields.CHECKS,
+    }
 
 
 def test_every_kind_of_file_has_an_example() -> None:
@@ -245,19 +247,19 @@ def test_the_life_of_one_task_is_what_the_rules_make_of_it() -> None:
     assert isinstance(admit, admission.Admit)
     policy = retry_policy(admit.task, settings)
     first = admit.name
-    second = retry.decide(first, outcome.of_exit(1, policy.on, policy.never), policy)
-    assert isinstance(second, retry.Again)
-    third = retry.decide(second.name, outcome.worker_died("gone"), policy)
-    assert isinstance(third, retry.Again)
+    second = retry_rule.decide(first, attempt_outcome.of_exit(1, policy.on, policy.never), policy)
+    assert isinstance(second, retry_rule.Again)
+    third = retry_rule.decide(second.name, attempt_outcome.worker_died("gone"), policy)
+    assert isinstance(third, retry_rule.Again)
     one, two, three = first.encode(), second.name.encode(), third.name.encode()
     last = third.name.ended("laptop1-7f3a")
     ended = [first.ended("laptop1-7f3a"), second.name.ended("master-9z9z"), last]
     results = [f"results/{name.encode()}" for name in ended]
-    original = door.OriginalName(order, made).encode()
+    original = admission_names.OriginalName(order, made).encode()
     beat = "heartbeats/laptop2-00ff.97.json"
     expected = {
         "Drop": [f"pending/{drop}"],
-        "Door": [f"admitting/{door.DoorName(3, 'master-9z9z', 1).encode()}/{original}"],
+        "Door": [f"admitting/{admission_names.DoorName(3, 'master-9z9z', 1).encode()}/{original}"],
         "Admission": [layout.ready(admit.lane, one)],
         "Claim": [layout.claimed("laptop1-7f3a", one)],
         "Failure": [*results[:1], f"returned/{second.name.encode_returned('laptop1-7f3a')}"],
@@ -360,8 +362,8 @@ def test_what_can_be_changed_while_nodes_run_is_told() -> None:
     told = re.search(r"\n(`timeout` and the sections .+?) can also change while nodes run", CONFIGURATION)
     assert told is not None
     assert quoted([told[1]]) == set(CHANGEABLE)
-    assert f"At most {revisions.FILES_MAX:,} files count" in _flat("Change")
-    assert f"at most {revisions.BYTES_MAX >> 10} KiB" in _flat("Change")
+    assert f"At most {settings_revisions.FILES_MAX:,} files count" in _flat("Change")
+    assert f"at most {settings_revisions.BYTES_MAX >> 10} KiB" in _flat("Change")
 
 
 def test_the_settings_and_their_defaults_are_all_told() -> None:
@@ -392,17 +394,17 @@ def test_the_codes_statuses_verbs_and_priorities_are_all_told() -> None:
 def test_the_exit_codes_are_told() -> None:
     rows = {row[0]: row for row in table("outcome", "charge")}
     for text, codes in (
-        ("exit code 75", {outcome.TRY_LATER}),
-        ("exit code 64, 65, 77 or 78", set(outcome.PERMANENT)),
-        ("exit code 126 or 127", set(outcome.CANNOT_RUN)),
+        ("exit code 75", {attempt_outcome.TRY_LATER}),
+        ("exit code 64, 65, 77 or 78", set(attempt_outcome.PERMANENT)),
+        ("exit code 126 or 127", set(attempt_outcome.CANNOT_RUN)),
     ):
         assert {int(number) for number in re.findall(r"\d+", text)} == codes
         for code in codes:
-            found = outcome.of_exit(code, frozenset(), frozenset())
+            found = attempt_outcome.of_exit(code, frozenset(), frozenset())
             assert found.charge in rows[text][1]
             assert found.final == ("whatever the budget" in rows[text][2])
     charges = {row[1].removeprefix("a ") for row in rows.values()}
-    assert charges == set(outcome.Charge)
+    assert charges == set(attempt_outcome.Charge)
 
 
 def test_every_gate_is_told() -> None:
@@ -415,7 +417,7 @@ def test_every_gate_is_told() -> None:
 
 
 def test_every_field_of_a_reason_is_told() -> None:
-    [tree] = [tree for path, _, tree in modules() if path == "spoold/master/rejecting.py"]
+    [tree] = [tree for path, _, tree in modules() if path == "spoold/master/state/rejecting.py"]
     [reason] = [
         node.value
         for node in ast.walk(tree)
@@ -442,14 +444,14 @@ def test_every_field_of_a_reason_is_told() -> None:
         ("EPOCH", names.parse_lease, "{}.master-9z9z.17"),
         ("EPOCH", names.parse_snapshot, "{}-1.json"),
         ("EPOCH", parse_checkpoint, "{}-1.feed.json"),
-        ("EPOCH", door.parse_door, "{}.master-9z9z.1"),
+        ("EPOCH", admission_names.parse_door, "{}.master-9z9z.1"),
         ("SEQ", names.parse_snapshot, "3-{}.json"),
         ("SEQ", parse_checkpoint, "3-{}.feed.json"),
         ("SEGMENT", names.parse_events, "master-9z9z.{}.jsonl"),
-        ("NUMBER", door.parse_door, "3.master-9z9z.{}"),
+        ("NUMBER", admission_names.parse_door, "3.master-9z9z.{}"),
         ("NUMBER", parse_change, "{}.cli-desk-0k2j9x.json"),
         ("NUMBER", parse_report, "{}.doctor-laptop1-7f3a0.json"),
-        ("DONE, SIZE", door.parse_batch, "hff58yhhc0-3.nightly-0a1b2c3d.{0}-{0}.growing"),
+        ("DONE, SIZE", admission_names.parse_batch, "hff58yhhc0-3.nightly-0a1b2c3d.{0}-{0}.growing"),
     ],
 )
 def test_no_number_in_a_name_has_more_digits_than_is_told(part: str, read: Callable[[str], Any], name: str) -> None:

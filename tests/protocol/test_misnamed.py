@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol.change import parse_change
 from spoold.protocol.lifecycle import State
-from spoold.protocol.misnamed import fault, of_change, of_request
 from spoold.protocol.names import parse_ended, parse_returned, parse_task
 from spoold.protocol.request import Verb, parse_request
+from spoold.protocol.settings_change import parse_change
+from spoold.protocol.wrong_names import fault, of_change, of_request
 
 GOOD = "4990.hff58yhhc0-3.build.a2f1c0r1500d.json"
 BACK = "4990.hff58yhhc0-3.build.a2f1c0r789.laptop1-7f3a.json"

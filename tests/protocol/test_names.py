@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol import door, names, order
-from spoold.protocol.change import ChangeName, parse_change
-from spoold.protocol.checkpoint import CheckpointName, parse_checkpoint
-from spoold.protocol.door import BatchName, DoorName, OriginalName
+from spoold.protocol import admission_names, names
+from spoold.protocol.admission_names import BatchName, DoorName, OriginalName
 from spoold.protocol.errors import BadName
+from spoold.protocol.feed_checkpoint import CheckpointName, parse_checkpoint
 from spoold.protocol.names import (
     COUNT_MAX,
     DELAY_MAX_MS,
@@ -24,10 +23,11 @@ from spoold.protocol.names import (
     SnapshotName,
     TaskName,
 )
+from spoold.protocol.settings_change import ChangeName, parse_change
 from tests.protocol import strategies as some
 
 LEGAL = re.compile(r"[A-Za-z0-9_=+,.-]{1,254}")
-ORDER = order.encode_order(1_770_000_000_000_000, 7)
+ORDER = names.encode_order(1_770_000_000_000_000, 7)
 LONGEST_ID = "i" * names.ID_MAX
 LONGEST_NODE = "n" * names.NODE_MAX
 BIGGEST = TaskName(9999, "z" * 10 + "-" + "z" * 6, LONGEST_ID, 10**9 - 1, 10**9 - 1, 10**9 - 1, DELAY_MAX_MS, True)
@@ -60,9 +60,9 @@ KINDS: dict[str, tuple[st.SearchStrategy[Any], Encoder, Parser]] = {
     "checkpoint": (some.checkpoint_names, CheckpointName.encode, parse_checkpoint),
     "change": (some.change_names, ChangeName.encode, parse_change),
     "events": (some.events_names, EventsName.encode, names.parse_events),
-    "batch": (some.batch_names, BatchName.encode, door.parse_batch),
-    "original": (some.original_names, OriginalName.encode, door.parse_original),
-    "door": (some.door_names, DoorName.encode, door.parse_door),
+    "batch": (some.batch_names, BatchName.encode, admission_names.parse_batch),
+    "original": (some.original_names, OriginalName.encode, admission_names.parse_original),
+    "door": (some.door_names, DoorName.encode, admission_names.parse_door),
 }
 LONGEST: dict[str, Any] = {
     "task": BIGGEST,
@@ -198,7 +198,7 @@ def test_the_other_spellings_of_a_name_are_checked_alike() -> None:
         (names.parse_events, "w.1.json"),
         (parse_change, "01.w.json"),
         (parse_change, "1.W.json"),
-        (door.parse_batch, f"{ORDER}.a.json"),
+        (admission_names.parse_batch, f"{ORDER}.a.json"),
     ],
 )
 def test_foreign_names_are_passed_over(parse: Parser, text: str) -> None:
@@ -256,14 +256,14 @@ def test_ids_that_differ_by_case_alone_are_one() -> None:
 
 @given(a=st.integers(0, 36**10 - 1), b=st.integers(0, 36**10 - 1), epoch=st.integers(0, 10**6))
 def test_orders_sort_as_their_moments_do(a: int, b: int, epoch: int) -> None:
-    left, right = order.encode_order(a, epoch), order.encode_order(b, epoch)
+    left, right = names.encode_order(a, epoch), names.encode_order(b, epoch)
     assert (left < right) == (a < b)
-    assert order.order_micros(left) == a
+    assert names.order_micros(left) == a
 
 
 @given(priority=st.integers(-(10**9), 10**9), other=st.integers(-(10**9), 10**9))
 def test_more_urgent_sorts_first_and_always_has_four_digits(priority: int, other: int) -> None:
-    rank, rank_other = order.rank_of(priority), order.rank_of(other)
+    rank, rank_other = names.rank_of(priority), names.rank_of(other)
     assert 1 <= rank <= 9999
     if -4999 <= priority < other <= 4999:
         assert f"{rank:04d}" > f"{rank_other:04d}"
@@ -287,4 +287,4 @@ def test_the_ended_name_holds_attempt_and_decider(name: TaskName, decider: str) 
 
 @pytest.mark.parametrize(("number", "width", "text"), [(0, 1, "0"), (35, 1, "z"), (36, 1, "10"), (5, 3, "005")])
 def test_base36(number: int, width: int, text: str) -> None:
-    assert order.base36(number, width) == text
+    assert names.base36(number, width) == text

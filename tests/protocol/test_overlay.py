@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 import pytest
 
-from spoold.protocol.change import CHANGEABLE
 from spoold.protocol.fields import ByWord, Strict, Whole
-from spoold.protocol.overlay import dotted, leaves, overlaid, restored, spelled, table_of, within
 from spoold.protocol.settings import Settings
+from spoold.protocol.settings_change import CHANGEABLE, dotted, leaves, overlaid, restored, spelled, table_of, within
 
 
 class Rate(Strict):

@@ -9,14 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from spoold.client import submission
-from spoold.protocol import codec, errand
+from spoold.client.spool import submission
+from spoold.protocol import agent_fields, codec, plain_settings, plain_settings_table, plain_status, plain_task
+from spoold.protocol.doctor_report import Strategy
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName
-from spoold.protocol.plain import basics, draft, picture, table
-from spoold.protocol.plain.readers import Plain
-from spoold.protocol.report import Strategy
+from spoold.protocol.plain_fields import Plain
 from spoold.protocol.settings import BudgetSettings, Marker, Settings, TypeSettings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import DEPENDENCIES_MAX, Requires, Task
@@ -99,20 +98,20 @@ TYPES = st.dictionaries(st.sampled_from(["review", "Review", "a.", "x"]), part(T
 @example({"types": {"review": {"priority": "high", "lost_share": "stop", "max_concurrent": 2, "timeout": 1.5}}})
 @example({"disk": {"warn": 1, "stop": 1, "enough_free_mb": 0}})
 def test_plain_settings_are_those_of_the_model(found: dict[str, Any]) -> None:
-    plain = basics.basics(found)
+    plain = plain_settings.basics(found)
     if plain is not None:
         assert plain == codec.check_settings(found, "f").basics
 
 
 def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     whole = json.loads(Settings().model_dump_json())
-    assert table.read(whole) is not None
+    assert plain_settings_table.read(whole) is not None
     assert {name: set(inner) for name, inner in whole.items() if inner and isinstance(inner, dict)} == {
         name: set(fields_of(type(field.default)))
         for name, field in Settings.model_fields.items()
         if isinstance(field.default, BaseModel)
     }
-    assert basics.basics({}) == basics.Basics() == Settings().basics
+    assert plain_settings.basics({}) == plain_settings.Basics() == Settings().basics
     one = {"timeout": 1, "max_retries": 1, "max_concurrent": 1, "priority": 1, "memory_factor": 1}
     one |= {"lost_share": "freeze", "uses": {"llm": 1}, "bulkhead": "a", "budgets": ["nightly"]}  # type: ignore[dict-item]
     one |= {"breaker": {"failures": 5, "open_s": 60}}  # type: ignore[dict-item]
@@ -120,10 +119,12 @@ def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     assert set(one) == set(fields_of(TypeSettings))
     budget = {"cost_usd": 1.5, "tokens": None, "task_s": 60, "per": "day", "over": "hold", "unknown": "refuse"}
     assert set(budget) == set(fields_of(BudgetSettings))
-    assert table.read({"types": {"review": one}, "budgets": {"nightly": budget}}) is not None
+    assert plain_settings_table.read({"types": {"review": one}, "budgets": {"nightly": budget}}) is not None
     limit = {"max": 1, "per": "pool", "quota_max_s": 5}
-    assert table.read({"limits": {"llm": limit}}) == {"limits": {"llm": limit}}
-    assert table.read({"limits": {"llm": {"rate": {"count": 1, "per_s": 1}}}}) is None, "the model has to be asked"
+    assert plain_settings_table.read({"limits": {"llm": limit}}) == {"limits": {"llm": limit}}
+    assert plain_settings_table.read({"limits": {"llm": {"rate": {"count": 1, "per_s": 1}}}}) is None, (
+        "the model has to be asked"
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     [(["a", "b"], {"a": 1, "b": 1}), ({"a": 2}, {"a": 2}), ([], {})],
 )
 def test_plain_uses_are_those_of_the_model(said: Any, read: dict[str, int]) -> None:
-    found = table.read({"types": {"t": {"uses": said}}})
+    found = plain_settings_table.read({"types": {"t": {"uses": said}}})
     assert found == {"types": {"t": {"uses": read}}}
     assert codec.check_settings({"types": {"t": {"uses": said}}}, "f").of("t").uses == read
 
@@ -140,7 +141,7 @@ def test_plain_uses_are_those_of_the_model(said: Any, read: dict[str, int]) -> N
     "said", [["a", "a"], ["A"], {"A": 1}, {"a": 0}, {"a": 10_000}, "a", 3, {f"l{n}": 1 for n in range(21)}]
 )
 def test_uses_that_are_not_plain_are_left_to_the_model(said: Any) -> None:
-    assert table.read({"types": {"t": {"uses": said}}}) is None
+    assert plain_settings_table.read({"types": {"t": {"uses": said}}}) is None
 
 
 @given(data=st.one_of(st.binary(max_size=30), st.text("# \t\r\na=é\x00\x7f", max_size=12).map(str.encode)))
@@ -149,27 +150,27 @@ def test_uses_that_are_not_plain_are_left_to_the_model(said: Any) -> None:
 @example(b"# \x00")
 @example(b"\t# x")
 def test_a_file_that_says_nothing_is_an_empty_table(data: bytes) -> None:
-    if basics.says_nothing(data):
+    if plain_settings.says_nothing(data):
         assert toml_table(data, "f") == {}
 
 
 def test_the_settings_that_init_writes_say_nothing() -> None:
-    assert basics.says_nothing(SETTINGS_TEMPLATE)
+    assert plain_settings.says_nothing(SETTINGS_TEMPLATE)
 
 
 @given(found=st.fixed_dictionaries({}, optional={"format": values, "spool_id": values, "claim": values, "x": values}))
 @example({"format": 1, "spool_id": "s", "claim": "lock", "created_at": ""})
 @example({"format": 1, "spool_id": "s", "claim": "lock", "created_at": 5})
 def test_a_plain_marker_is_that_of_the_model(found: dict[str, Any]) -> None:
-    plain = basics.identity(found)
+    plain = plain_settings.identity(found)
     if plain is not None:
         marker = codec.check(Marker, found, "f")
         assert (plain.spool_id, plain.claim) == (marker.spool_id, marker.claim)
 
 
 def test_a_new_marker_is_plain() -> None:
-    assert basics.identity({"format": 1, "spool_id": "s", "claim": "rename", "created_at": STAMP}) is not None
-    assert get_args(Strategy) == basics.CLAIMS
+    assert plain_settings.identity({"format": 1, "spool_id": "s", "claim": "rename", "created_at": STAMP}) is not None
+    assert get_args(Strategy) == plain_settings.CLAIMS
 
 
 GOOD = {
@@ -220,7 +221,7 @@ def tasks() -> st.SearchStrategy[dict[str, Any]]:
 def test_a_plain_task_is_one_that_every_leader_admits(task: dict[str, Any], dependency: str | None) -> None:
     said = task if dependency is None else task | {"dependencies": [dependency]}
     found = codec.load_object(orjson.dumps(said), "f")
-    if draft.is_task(found, STAMP):
+    if plain_task.is_task(found, STAMP):
         checked = codec.check(Task, found, "f")
         assert admission.admit(checked, "0000000000-1", "", Settings(), "f").task == checked
 
@@ -228,19 +229,19 @@ def test_a_plain_task_is_one_that_every_leader_admits(task: dict[str, Any], depe
 @pytest.mark.parametrize("field", GOOD)
 def test_every_field_of_a_plain_task_is_plain(field: str) -> None:
     with_parent = {"parent": "d"} if field == "depth" else {}
-    assert draft.is_task({"id": "a", "command": ["true"], field: GOOD[field], **with_parent}, STAMP)
-    assert set(GOOD) == set(draft.TASK)
-    assert draft._DEPENDENCIES_MAX == DEPENDENCIES_MAX
+    assert plain_task.is_task({"id": "a", "command": ["true"], field: GOOD[field], **with_parent}, STAMP)
+    assert set(GOOD) == set(plain_task.TASK)
+    assert plain_task._DEPENDENCIES_MAX == DEPENDENCIES_MAX
 
 
 def test_a_plain_drop_is_the_same_as_one_that_the_model_has_seen() -> None:
     for task in ({"id": "a", "command": ["true"]}, {"id": "b", "type": "review", "input": {"x": 1}}):
-        plain = submission.plain(task, basics.Basics(), 5, STAMP)
+        plain = submission.plain(task, plain_settings.Basics(), 5, STAMP)
         assert plain == submission.one(task, Settings(), 5, STAMP)
-    assert submission.plain({"command": ["true"], "colour": 1}, basics.Basics(), 5, STAMP) is None
-    assert submission.plain({"command": ["x" * 99]}, basics.Basics(max_bytes=99), 5, STAMP) is None
+    assert submission.plain({"command": ["true"], "colour": 1}, plain_settings.Basics(), 5, STAMP) is None
+    assert submission.plain({"command": ["x" * 99]}, plain_settings.Basics(max_bytes=99), 5, STAMP) is None
     with pytest.raises(BadFile, match="cannot be written as JSON"):
-        submission.plain({"command": {1, 2}}, basics.Basics(), 5, STAMP)
+        submission.plain({"command": {1, 2}}, plain_settings.Basics(), 5, STAMP)
 
 
 BEAT = Heartbeat.model_validate(
@@ -302,7 +303,7 @@ def test_a_plain_file_of_a_node_is_that_of_its_model(whole: BaseModel, data: st.
     value = json.loads(codec.dump(whole))
     for _ in range(data.draw(st.integers(0, 2))):
         value = changed(value, data.draw(st.sampled_from(paths(value)[1:])), data.draw(values))
-    plain: Any = picture.heartbeat(value) if isinstance(whole, Heartbeat) else picture.snapshot(value)
+    plain: Any = plain_status.heartbeat(value) if isinstance(whole, Heartbeat) else plain_status.snapshot(value)
     if plain is not None:
         same(plain, type(whole).model_validate(value))
 
@@ -310,9 +311,9 @@ def test_a_plain_file_of_a_node_is_that_of_its_model(whole: BaseModel, data: st.
 @pytest.mark.parametrize("whole", [BEAT, PICTURE], ids=["heartbeat", "snapshot"])
 def test_what_a_node_writes_is_plain(whole: BaseModel) -> None:
     value = json.loads(codec.dump(whole))
-    plain: Any = picture.heartbeat(value) if isinstance(whole, Heartbeat) else picture.snapshot(value)
+    plain: Any = plain_status.heartbeat(value) if isinstance(whole, Heartbeat) else plain_status.snapshot(value)
     same(plain, type(whole).model_validate(value))
-    shape = picture.HEARTBEAT if isinstance(whole, Heartbeat) else picture.SNAPSHOT
+    shape = plain_status.HEARTBEAT if isinstance(whole, Heartbeat) else plain_status.SNAPSHOT
     assert list(shape) == fields_of(type(whole))
     other = plain.model_copy(update={"later": 5})
     assert (other.later, plain.later) != (plain.later, other.later)
@@ -320,16 +321,16 @@ def test_what_a_node_writes_is_plain(whole: BaseModel) -> None:
 
 def test_what_is_not_plain_is_read_by_the_model() -> None:
     name = BeatName("w", 1)
-    assert picture.load_beat(b'{"load": "x"}', name) == codec.load_beat(b'{"load": "x"}', name)
-    assert picture.load_beat(b"{", name) == codec.load_beat(b"{", name)
-    assert picture.load_snapshot(b'{"generated_at": "", "spool_id": "s"}', "f") == Snapshot(
+    assert plain_status.load_beat(b'{"load": "x"}', name) == codec.load_beat(b'{"load": "x"}', name)
+    assert plain_status.load_beat(b"{", name) == codec.load_beat(b"{", name)
+    assert plain_status.load_snapshot(b'{"generated_at": "", "spool_id": "s"}', "f") == Snapshot(
         generated_at="", spool_id="s"
     )
     with pytest.raises(BadFile):
-        picture.load_snapshot(b"{}", "f")
+        plain_status.load_snapshot(b"{}", "f")
     value = json.loads(codec.dump(PICTURE))
     for name_ in ("model_dump", "__class__"):  # no field of a file takes the place of a method
-        assert picture.snapshot(value | {name_: 1}) is None
+        assert plain_status.snapshot(value | {name_: 1}) is None
 
 
 def test_the_models_refuse_what_they_refused() -> None:
@@ -368,31 +369,31 @@ NOT_PLAIN: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("wrong", NOT_PLAIN, ids=str)
 def test_what_may_be_wrong_is_for_the_model(wrong: dict[str, Any]) -> None:
-    assert not draft.is_task({"id": "a", "command": ["true"]} | wrong, STAMP)
+    assert not plain_task.is_task({"id": "a", "command": ["true"]} | wrong, STAMP)
 
 
 def test_a_task_must_say_what_it_is() -> None:
-    assert not draft.is_task({"command": ["true"]}, STAMP)
-    assert not draft.is_task({"id": "a"}, STAMP)
-    assert not draft.is_task(["a"], STAMP)
+    assert not plain_task.is_task({"command": ["true"]}, STAMP)
+    assert not plain_task.is_task({"id": "a"}, STAMP)
+    assert not plain_task.is_task(["a"], STAMP)
 
 
 def test_what_is_plain_is_read_without_the_model() -> None:
-    beat: Any = picture.load_beat(codec.dump(BEAT), BeatName("other", 7))
+    beat: Any = plain_status.load_beat(codec.dump(BEAT), BeatName("other", 7))
     assert (type(beat), beat.node, beat.beat) == (Plain, "other", 7)
-    found: Any = picture.load_snapshot(codec.dump(PICTURE), "f")
+    found: Any = plain_status.load_snapshot(codec.dump(PICTURE), "f")
     assert type(found) is Plain
-    assert table.read({"types": {"review": {"lost_share": "wait"}}}) is None
-    assert table.read({"types": {"Review": {}}}) is None
-    assert basics.identity({"format": 1, "spool_id": "s", "claim": "link"}) is None
-    assert basics.basics({"timeout": -1}) is None
+    assert plain_settings_table.read({"types": {"review": {"lost_share": "wait"}}}) is None
+    assert plain_settings_table.read({"types": {"Review": {}}}) is None
+    assert plain_settings.identity({"format": 1, "spool_id": "s", "claim": "link"}) is None
+    assert plain_settings.basics({"timeout": -1}) is None
 
 
 @pytest.mark.parametrize("model", ["anthropic/claude-5", "a:b", "--yolo", "", "a b", "é", "x" * 201])
 def test_a_model_with_other_signs_is_left_to_the_model_of_settings(model: str) -> None:
     found = {"types": {"t": {"model": model}}}
-    assert table.read(found) is None
-    if errand.is_word(model):
+    assert plain_settings_table.read(found) is None
+    if agent_fields.is_word(model):
         assert codec.check_settings(found, "f").of("t").model == model
     else:
         with pytest.raises(BadFile, match="no name of a model"):

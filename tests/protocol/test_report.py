@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.protocol.report import ReportName, parse_report
+from spoold.protocol.doctor_report import ReportName, parse_report
 
 
 def test_a_name_comes_back_as_it_was_written() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.errors import BadName
-from spoold.protocol.patterns import PATTERNS_MAX
+from spoold.protocol.lock_patterns import PATTERNS_MAX
 from spoold.protocol.request import (
     EVERYTHING,
     Request,
@@ -16,7 +16,7 @@ from spoold.protocol.request import (
     parse_request,
 )
 from spoold.protocol.request_body import RequestBody
-from spoold.rules.gates.closing import halted_by, paused_by
+from spoold.rules.gates.standing_requests import halted_by, paused_by
 from tests.protocol import strategies as some
 
 

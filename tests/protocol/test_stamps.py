@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.protocol.stamps import moment
+from spoold.protocol.timestamps import moment
 
 
 @pytest.mark.parametrize("stamp", ["1970-01-01T00:01:00Z", "1970-01-01T01:01:00.000+01:00"])

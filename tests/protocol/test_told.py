@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.protocol.told import TEXT_MAX, fault_in
+from spoold.protocol.agent_messages import TEXT_MAX, fault_in
 
 
 def test_a_text_of_the_largest_size_can_be_told() -> None:

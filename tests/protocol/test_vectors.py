@@ -9,23 +9,23 @@ import orjson
 import pytest
 from pydantic import BaseModel
 
-from spoold.protocol import codec, door, layout, names
-from spoold.protocol.change import Change, load_change, merged, parse_change
-from spoold.protocol.checkpoint import Checkpoint, parse_checkpoint
-from spoold.protocol.entry import Entry, parse_entry
+from spoold.protocol import admission_names, codec, layout, names
+from spoold.protocol.context_entry import Entry, parse_entry
+from spoold.protocol.doctor_report import Report, parse_report
 from spoold.protocol.event import Event
+from spoold.protocol.feed_checkpoint import Checkpoint, parse_checkpoint
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lanes import Lane, parse_lane
-from spoold.protocol.report import Report, parse_report
 from spoold.protocol.request import Verb, parse_request
 from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Result, Status
 from spoold.protocol.settings import Marker, Settings
+from spoold.protocol.settings_change import Change, load_change, merged, parse_change
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.step import Step, parse_step
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
-from spoold.rules.entry import batch
+from spoold.rules.entry import admission
 
 V1 = Path(__file__).parents[1] / "vectors" / "v1"
 FILES = sorted(str(path.relative_to(V1)) for path in V1.rglob("*") if path.is_file())
@@ -41,9 +41,9 @@ def load(path: str) -> Any:
     if directory == layout.EVENTS:
         return [Event.model_validate(orjson.loads(line)) for line in data.splitlines()]
     if directory == layout.ADMITTING:
-        parsed = door.parse_batch(name)
+        parsed = admission_names.parse_batch(name)
         assert parsed is not None
-        return list(batch.lines(data, name, parsed.order, parsed.prefix, Settings()))
+        return list(admission.lines(data, name, parsed.order, parsed.prefix, Settings()))
     if directory == layout.REJECTED:
         return codec.load_object(data, path)
     models: dict[str, type[BaseModel]] = {
@@ -71,7 +71,7 @@ def name_of(path: str) -> Any:
     if directory in LANED:
         assert parse_lane(path.split("/")[1]) is not None
     parsers: dict[str, Callable[[str], Any]] = {
-        layout.ADMITTING: door.parse_batch,
+        layout.ADMITTING: admission_names.parse_batch,
         layout.WAITING: names.parse_task,
         layout.READY: names.parse_task,
         layout.CLAIMED: names.parse_task,
@@ -145,9 +145,9 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "checkpoint": parse_checkpoint,
     "change": parse_change,
     "events": names.parse_events,
-    "batch": door.parse_batch,
-    "original": door.parse_original,
-    "door": door.parse_door,
+    "batch": admission_names.parse_batch,
+    "original": admission_names.parse_original,
+    "door": admission_names.parse_door,
     "request": parse_request,
     "lane": parse_lane,
 }

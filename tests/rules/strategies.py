@@ -4,14 +4,13 @@ from collections.abc import Collection
 
 from hypothesis import strategies as st
 
-from spoold.protocol.names import TaskName
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import TaskName, encode_order
 from spoold.protocol.result import Code
-from spoold.rules.attempts import outcome
-from spoold.rules.attempts.outcome import Outcome
-from spoold.rules.attempts.policy import RetryPolicy
+from spoold.rules.attempts import attempt_outcome
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.attempts.task_policy import RetryPolicy
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.scheduling.resources import Capacity, Stock
+from spoold.rules.gates.resources import Capacity, Stock
 
 exit_codes = st.one_of(st.sampled_from([0, 1, 64, 65, 75, 77, 78, 126, 127]), st.integers(0, 255))
 code_sets = st.frozensets(exit_codes, max_size=4)
@@ -31,12 +30,12 @@ failures = st.sampled_from([code for code in Code if code not in (Code.TRY_LATER
 waits = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
 
 outcomes: st.SearchStrategy[Outcome] = st.one_of(
-    st.builds(outcome.of_exit, exit_codes, code_sets, code_sets, waits),
-    st.builds(outcome.failure, failures, st.just("it broke"), final=st.booleans()),
-    st.just(outcome.worker_died("worker w died")),
-    st.just(outcome.handed_back("drained")),
-    st.just(outcome.cancelled("by somebody")),
-    st.just(outcome.past_deadline("too late")),
+    st.builds(attempt_outcome.of_exit, exit_codes, code_sets, code_sets, waits),
+    st.builds(attempt_outcome.failure, failures, st.just("it broke"), final=st.booleans()),
+    st.just(attempt_outcome.worker_died("worker w died")),
+    st.just(attempt_outcome.handed_back("drained")),
+    st.just(attempt_outcome.cancelled("by somebody")),
+    st.just(attempt_outcome.past_deadline("too late")),
 )
 
 

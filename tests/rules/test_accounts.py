@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from spoold.protocol import codec
+from spoold.protocol.amount import MOST
 from spoold.protocol.heartbeat import Heartbeat, HostId, Running
 from spoold.protocol.names import BeatName
-from spoold.protocol.quantity import MOST
 from spoold.protocol.result import Result, Total
-from spoold.rules.attempts.accounts import Tree, last_seen, plus, spent_by, total_of, tree_of, trees
+from spoold.rules.attempts.attempt_costs import Tree, last_seen, plus, spent_by, total_of, tree_of, trees
 
 AT = "2026-02-02T09:01:20.000Z"
 

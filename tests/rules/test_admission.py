@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol.drop import concerns_us
 from spoold.protocol.lanes import parse_lane
-from spoold.protocol.names import is_id, parse_task
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import concerns_us, encode_order, is_id, parse_task
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.entry import admission

@@ -8,16 +8,29 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol.alert_settings import AlertSettings
 from spoold.protocol.heartbeat import Capabilities, Heartbeat, HostId
 from spoold.protocol.names import is_id
-from spoold.protocol.settings import DiskSettings
+from spoold.protocol.settings import AlertSettings, DiskSettings
 from spoold.protocol.snapshot import Alert
 from spoold.protocol.task import Task
-from spoold.rules.alerts.board import MOST, Board, notice, task_id
-from spoold.rules.alerts.measures import Figures, Space, readings, unsure
-from spoold.rules.alerts.reading import Reading, above, reached
-from spoold.rules.alerts.recent import LAST, LEAST, OVER_S, Failures, Outcomes
+from spoold.rules.alerts import (
+    LAST,
+    LEAST,
+    MOST,
+    OVER_S,
+    Board,
+    Failures,
+    Figures,
+    Outcomes,
+    Reading,
+    Space,
+    above,
+    notice,
+    reached,
+    readings,
+    task_id,
+    unsure,
+)
 
 NONE = Failures(0, 0, known=True)
 GIB = 1 << 30

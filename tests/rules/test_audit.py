@@ -9,19 +9,26 @@ from dataclasses import replace
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, LeaseName, TaskName
-from spoold.rules.tree.audit import SHOWN, audit, confirmed, counts, verdict
-from spoold.rules.tree.finding import (
+from spoold.rules.tree.audit import (
+    SHOWN,
+    Content,
     DropLease,
     Fail,
     Finding,
     MakeDirectory,
     MakeLease,
+    Record,
     Relane,
     Rerun,
     SetAside,
     Severity,
+    Survey,
+    Token,
+    audit,
+    confirmed,
+    counts,
+    verdict,
 )
-from spoold.rules.tree.sighting import Content, Record, Survey, Token
 
 LEASE = LeaseName(3, 7, "m-1")
 SOUND = Survey(leases=(LEASE,))

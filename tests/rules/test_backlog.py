@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.result import Code
+from spoold.rules.cluster.pool_clock import LOOK_AGAIN_S, Now
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
+from spoold.rules.gates.gate import PASS, Refuse, Wait
 from spoold.rules.gates.registry import judge_type
-from spoold.rules.gates.verdicts import PASS, Refuse, Wait
+from spoold.rules.gates.resources import Capacity, Stock
 from spoold.rules.scheduling import backlog
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now
-from spoold.rules.scheduling.promoting import LaneView, displaced, holdbacks, promotions
+from spoold.rules.scheduling.promotion import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.queues import Queues
-from spoold.rules.scheduling.resources import Capacity, Stock
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.protocol.names import is_id, parse_task
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import encode_order, is_id, parse_task
 from spoold.protocol.settings import Settings
-from spoold.rules.entry import batch
-from spoold.rules.entry.admission import Reject, Young
-from spoold.rules.entry.batch import Accepted
+from spoold.rules.entry import admission
+from spoold.rules.entry.admission import Accepted, Reject, Young
 
 SETTINGS = Settings()
 MICROS = 1_770_000_000_000_000
@@ -35,11 +33,11 @@ def jsonl(*tasks: dict[str, Any]) -> bytes:
 
 
 def check(data: bytes) -> Accepted | Reject | Young:
-    return batch.check(data, FILE, SETTINGS)
+    return admission.check(data, FILE, SETTINGS)
 
 
-def expand(data: bytes) -> list[batch.Line]:
-    return list(batch.lines(data, FILE, ORDER, "many-00000000", SETTINGS))
+def expand(data: bytes) -> list[admission.Line]:
+    return list(admission.lines(data, FILE, ORDER, "many-00000000", SETTINGS))
 
 
 def test_every_line_is_a_task_in_the_order_of_the_file() -> None:
@@ -122,8 +120,8 @@ def test_a_bad_line_with_others_behind_it_is_rejected_by_its_number(tail: bytes)
 def test_a_line_may_be_as_large_as_a_drop_of_one_task() -> None:
     settings = Settings.model_validate({"drop": {"max_bytes": 2000}})
     line = jsonl({"input": "x" * 1900})
-    assert isinstance(batch.check(line * 3, FILE, settings), Accepted)
-    verdict = batch.check(line + jsonl({"input": "x" * 2000}), FILE, settings)
+    assert isinstance(admission.check(line * 3, FILE, settings), Accepted)
+    verdict = admission.check(line + jsonl({"input": "x" * 2000}), FILE, settings)
     assert isinstance(verdict, Reject)
     assert str(verdict.error).startswith("many.jsonl line 2: has 2,0")
     assert "over the limit of 2,000" in str(verdict.error)
@@ -161,11 +159,11 @@ def test_lines_that_were_judged_become_what_they_become_when_read_anew(
 ) -> None:
     """The leader that judged the batch parses only what has conditions; one that took it over parses all."""
     data = jsonl(*({**sort, **({"id": f"T{n}"} if n % 3 else {})} for n, sort in enumerate(sorts)))
-    judging = batch.Check(data, FILE, SETTINGS)
+    judging = admission.Check(data, FILE, SETTINGS)
     while (verdict := judging.go_on(most)) is None:
         assert judging.count % most == 0
     assert isinstance(verdict, Accepted)
-    lines = list(batch.lines(data, FILE, ORDER, "many-00000000", SETTINGS, verdict))
+    lines = list(admission.lines(data, FILE, ORDER, "many-00000000", SETTINGS, verdict))
     for mine, anew in zip(lines, expand(data), strict=True):
         assert (mine.number, mine.name, mine.lane, mine.data) == (anew.number, anew.name, anew.lane, anew.data)
         assert mine.task == (anew.task if mine.name.conditional else None)
@@ -181,19 +179,19 @@ def test_what_was_added_to_a_batch_becomes_what_it_would_have_become_with_the_re
     ending = data.draw(st.sampled_from([b"", b"\n", b" \r\n", b"\n\n  "]))
     before = b"\n".join(texts[:first]) + ending
     whole = before + (b"" if b"\n" in ending else b"\n") + b"\n".join(texts[first:])
-    judging = batch.Check(whole, FILE, SETTINGS, len(before))
+    judging = admission.Check(whole, FILE, SETTINGS, len(before))
     sound = judging.go_on(100)
     assert isinstance(sound, Accepted)
     assert len(sound.ids) == len(texts) - first
     for known in (sound, None):
-        rest = list(batch.lines(whole, FILE, ORDER, "many-00000000", SETTINGS, known, len(before)))
+        rest = list(admission.lines(whole, FILE, ORDER, "many-00000000", SETTINGS, known, len(before)))
         assert [line.name for line in rest] == [line.name for line in expand(whole)[first:]]
 
 
 def test_a_task_is_not_the_beginning_of_another() -> None:
     before = jsonl({"id": "a"}).rstrip()
     behind = before + b' {"id": "b"}\n' + jsonl({"id": "c"})
-    verdict = batch.Check(behind, FILE, SETTINGS, len(before)).go_on(100)
+    verdict = admission.Check(behind, FILE, SETTINGS, len(before)).go_on(100)
     assert isinstance(verdict, Reject)
     assert verdict.error.file == "many.jsonl line 1"
 
@@ -209,19 +207,19 @@ def test_a_batch_that_is_no_longer_what_was_judged_is_read_anew() -> None:
     verdict = check(jsonl({"id": "a"}))
     assert isinstance(verdict, Accepted)
     later = jsonl({"id": "b", "priority": 7}, {"id": "c"})
-    lines = list(batch.lines(later, FILE, ORDER, "many-00000000", SETTINGS, verdict))
+    lines = list(admission.lines(later, FILE, ORDER, "many-00000000", SETTINGS, verdict))
     assert [line.name for line in lines] == [line.name for line in expand(later)]
 
 
 @given(st.text("ab \t\r\n\v\f\0", max_size=40).map(str.encode), st.sampled_from([b"", codec.BOM]))
 def test_the_lines_that_are_not_blank_have_their_numbers(data: bytes, mark: bytes) -> None:
     naive = [(number, line.strip()) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
-    assert [(number, raw.strip()) for number, _, raw in batch.split_lines(mark + data)] == naive
-    for _, start, raw in batch.split_lines(mark + data):
+    assert [(number, raw.strip()) for number, _, raw in admission.split_lines(mark + data)] == naive
+    for _, start, raw in admission.split_lines(mark + data):
         assert (mark + data)[start : start + len(raw)] == raw
         assert b"\n" not in raw
 
 
 def test_very_many_blank_lines_cost_no_turn_each() -> None:
-    turns = sum(1 for _ in batch.split_lines(b"\n" * 10_000_000 + jsonl({}) + b" \n" * 1_000_000))
+    turns = sum(1 for _ in admission.split_lines(b"\n" * 10_000_000 + jsonl({}) + b" \n" * 1_000_000))
     assert turns == 1

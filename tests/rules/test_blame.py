@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.share.blame import ALSO, LEAST_S, Cause, Spent, judge
+from spoold.rules.cluster.liveness import ALSO, LEAST_S, Cause, Spent, judge_silence
 
 WHO = "this worker"
 
@@ -30,7 +30,7 @@ WHO = "this worker"
 )
 def test_the_cause_and_its_sentence(spent: Spent, cause: Cause, text: str) -> None:
     """N3: "the share has been silent" was said of a worker that was busy with itself."""
-    found = judge(spent, 15, WHO, "system.scratch", "Host is down")
+    found = judge_silence(spent, 15, WHO, "system.scratch", "Host is down")
     assert found.cause is cause
     assert found.text.endswith(text)
 
@@ -43,7 +43,7 @@ def test_in_all_mixtures_the_largest_part_is_the_cause(
     idle: float, busy: float, waited: float, stopped: float, asleep: float, refuses: bool
 ) -> None:
     spent = Spent(idle + busy + waited + stopped, asleep, stopped, busy + waited, waited, waited if refuses else 0.0)
-    found = judge(spent, 100, WHO)
+    found = judge_silence(spent, 100, WHO)
     real = {Cause.BUSY: busy, Cause.SHARE: waited, Cause.STOPPED: stopped, Cause.ASLEEP: asleep}
     most = max(real.values())
     if most < LEAST_S:
@@ -54,4 +54,4 @@ def test_in_all_mixtures_the_largest_part_is_the_cause(
 
 
 def test_of_equal_parts_the_share_is_blamed_last() -> None:
-    assert judge(Spent(20, stepping_s=20, waited_s=10), 20, WHO).cause is Cause.BUSY
+    assert judge_silence(Spent(20, stepping_s=20, waited_s=10), 20, WHO).cause is Cause.BUSY

@@ -11,13 +11,11 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.result import Code, Status
 from spoold.protocol.settings import BreakerSettings
 from spoold.protocol.toml_file import load_settings
-from spoold.rules.gates import breaker
-from spoold.rules.gates.breaker import Seen
+from spoold.rules.gates import breaker_gate
+from spoold.rules.gates.breaker_gate import CLOSED, FAILED, Book, Row, Seen, book_seen, breakers_of, picture_of, went
 from spoold.rules.gates.facts import Held, Known, TypeFacts
-from spoold.rules.gates.verdicts import PASS, Wait
-from spoold.rules.scheduling.breakers import CLOSED, FAILED, Book, Row, breakers_of, went
-from spoold.rules.scheduling.breakers_seen import book_seen, picture_of
-from spoold.rules.scheduling.resources import Capacity, Resources, Stock
+from spoold.rules.gates.gate import PASS, Wait
+from spoold.rules.gates.resources import Capacity, Resources, Stock
 
 NOW = 1_770_000_000.0
 RULE = BreakerSettings(failures=3, open_s=60)
@@ -121,7 +119,7 @@ SETTINGS = load_settings(b"[types.t]\nbreaker = {failures = 3}\n[types.u]\ntimeo
 def facts(row: Row, *, tried: int = 0, trying: str = "", now: float = NOW, reading: bool = False) -> TypeFacts:
     """The facts of type t. tried: how many tasks of it are ready or try."""
     book = Book({"t": row} if row.failures else {}, {"t": trying} if trying else {}, reading)
-    seen = breaker.GATE.gather
+    seen = breaker_gate.GATE.gather
     assert seen is not None
     more = {"breaker": seen(Known(now, SETTINGS, (), more={"breaker": book}))}
     stock = Stock({"breaker:t": Capacity(1, "type t", "-", most=0)}, {"breaker:t": tried})
@@ -130,39 +128,39 @@ def facts(row: Row, *, tried: int = 0, trying: str = "", now: float = NOW, readi
 
 def test_types_without_one_have_no_breaker() -> None:
     assert breakers_of(SETTINGS) == {"t": BreakerSettings(failures=3, open_s=60)}
-    assert breaker.judge("u", facts(Row(9, NOW + 9))) is PASS
-    assert breaker.judge("t", TypeFacts()) is PASS
+    assert breaker_gate.judge("u", facts(Row(9, NOW + 9))) is PASS
+    assert breaker_gate.judge("t", TypeFacts()) is PASS
     none = load_settings(b"", "spool.toml")
-    assert breaker.GATE.gather is not None
-    assert breaker.GATE.gather(Known(NOW, none, ())) is None
+    assert breaker_gate.GATE.gather is not None
+    assert breaker_gate.GATE.gather(Known(NOW, none, ())) is None
     assert "breaker:t" not in Resources(none).uses("type=t")
     assert (Resources(none).limited, Resources(SETTINGS).limited) == (False, True)
     assert Resources(SETTINGS).running("type=t") == {"type:t": 1}, "what runs is no start any more"
 
 
 def test_a_closed_one_lets_all_pass() -> None:
-    assert breaker.judge("t", facts(CLOSED)) is PASS
-    assert breaker.judge("t", facts(Row(2, None, "a.1"), tried=1)) is PASS
+    assert breaker_gate.judge("t", facts(CLOSED)) is PASS
+    assert breaker_gate.judge("t", facts(Row(2, None, "a.1"), tried=1)) is PASS
 
 
 def test_an_open_one_says_how_many_failed_until_when_and_how_the_last_one_did() -> None:
-    wait = breaker.judge("t", facts(Row(3, NOW + 9, "task a, attempt 1, exit code 1")))
+    wait = breaker_gate.judge("t", facts(Row(3, NOW + 9, "task a, attempt 1, exit code 1")))
     assert isinstance(wait, Wait)
     assert wait.until == NOW + 9
     said = "3 failures in a row of type t (last: task a, attempt 1, exit code 1), so nothing of it starts"
     assert wait.reason == said
-    assert breaker.judge("t", facts(Row(1, NOW + 9))) == Wait(
+    assert breaker_gate.judge("t", facts(Row(1, NOW + 9))) == Wait(
         "breaker", "1 failure in a row of type t, so nothing of it starts", NOW + 9
     )
 
 
 def test_when_its_time_has_come_one_passes_and_the_others_wait_for_it() -> None:
     row = Row(3, NOW, "task a, attempt 1, exit code 1")
-    assert breaker.judge("t", facts(row)) is PASS
-    wait = breaker.judge("t", facts(row, tried=1, trying="b"))
+    assert breaker_gate.judge("t", facts(row)) is PASS
+    wait = breaker_gate.judge("t", facts(row, tried=1, trying="b"))
     assert isinstance(wait, Wait)
     assert (wait.until, wait.reason.partition("; ")[2]) == (None, "task b is trying, and the others wait for it")
-    wait = breaker.judge("t", facts(row, tried=1))
+    wait = breaker_gate.judge("t", facts(row, tried=1))
     assert isinstance(wait, Wait)
     assert "; one task is trying" in wait.reason
 
@@ -170,24 +168,24 @@ def test_when_its_time_has_come_one_passes_and_the_others_wait_for_it() -> None:
 def test_a_lane_that_is_passed_over_waits_in_ready_too() -> None:
     row = Row(3, NOW, "task a, attempt 1, exit code 1")
     said = replace(facts(row, trying="b"), passed_over="breaker:t")
-    for judge in (breaker.judge, breaker.judge_ready):
+    for judge in (breaker_gate.judge, breaker_gate.judge_ready):
         wait = judge("t", said)
         assert isinstance(wait, Wait)
         assert wait.reason.endswith("task b is trying, and the others wait for it")
-    assert breaker.judge_ready("t", replace(said, passed_over="quota:git")) is PASS
-    assert breaker.judge_ready("u", said) is PASS
-    assert breaker.judge_ready("t", replace(said, more={})) is PASS
+    assert breaker_gate.judge_ready("t", replace(said, passed_over="quota:git")) is PASS
+    assert breaker_gate.judge_ready("u", said) is PASS
+    assert breaker_gate.judge_ready("t", replace(said, more={})) is PASS
 
 
 def test_a_leader_that_still_reads_opens_nothing() -> None:
-    wait = breaker.judge("t", facts(CLOSED, reading=True))
+    wait = breaker_gate.judge("t", facts(CLOSED, reading=True))
     assert isinstance(wait, Wait)
     assert "still reads" in wait.reason
-    assert breaker.judge("u", facts(CLOSED, reading=True)) is PASS
+    assert breaker_gate.judge("u", facts(CLOSED, reading=True)) is PASS
 
 
 def test_its_words_name_the_setting() -> None:
-    change = breaker.GATE.change
+    change = breaker_gate.GATE.change
     assert change is not None
     held = Held("a", "t", facts(Row(3, NOW + 9)))
     more = "or, once it is fixed, `spool config set types.t.breaker.failures 4`"
@@ -199,7 +197,7 @@ def test_its_words_name_the_setting() -> None:
 
 def test_a_seen_one_without_a_book_has_counted_nothing() -> None:
     known = replace(TypeFacts(), more={"breaker": Seen({"t": RULE}, NOW)})
-    assert breaker.judge("t", known) is PASS
+    assert breaker_gate.judge("t", known) is PASS
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.protocol.ended_attempt import EndedAttempt
-from spoold.protocol.result import Code
+from spoold.protocol.result import Code, EndedAttempt
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.gates import budget as gate
+from spoold.rules.gates import budget_gate as gate
+from spoold.rules.gates import budget_usage
+from spoold.rules.gates.budget_gate import NO_NEWS, SHOWN, Book, Purse, book_seen, picture_of
+from spoold.rules.gates.budget_usage import NOTHING, Asked, Sums, Tally, asked_by, draws_of, micros, needs_reading
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, Parent, TypeFacts
+from spoold.rules.gates.gate import PASS, Refuse, Verdict, Wait
 from spoold.rules.gates.registry import book, groups, judge, registered, typed
-from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
-from spoold.rules.scheduling import spending
-from spoold.rules.scheduling.budgets import Book, Purse
-from spoold.rules.scheduling.budgets_seen import NO_NEWS, SHOWN, book_seen, picture_of
-from spoold.rules.scheduling.spending import NOTHING, Asked, Sums, Tally, asked_by, draws_of, micros, needs_reading
 
 NOON = 20_500 * 86_400 + 43_200.0
 TODAY = "2026-02-16"
@@ -71,7 +69,7 @@ def test_no_sum_is_more_than_json_keeps_and_each_survives_it(costs: list[float |
     for cost in costs:
         sums.take(ended(cost, tokens_used=cost), settings(), NOON)
     assert Sums.load(json.loads(json.dumps(sums.save()))) == sums
-    assert all(value <= spending.MOST_MICROS for tally in sums.tallies.values() for value in tally.spent.values())
+    assert all(value <= budget_usage.MOST_MICROS for tally in sums.tallies.values() for value in tally.spent.values())
 
 
 @pytest.mark.parametrize("state", [None, [], {}, {"tallies": [{}], "usual": {}, "day": ""}, {"tallies": 1}, "x"])
@@ -117,7 +115,7 @@ def test_a_leader_that_lives_lets_an_hour_pass_after_midnight() -> None:
 
 
 def test_days_and_batches_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spending, "BATCHES", 2)
+    monkeypatch.setattr(budget_usage, "BATCHES", 2)
     both = Settings.model_validate({"budgets": {"a": {"per": "batch"}, "b": {"per": "batch"}}})
     sums = Sums()
     for batch in ("x", "y", "x", "z"):
@@ -154,7 +152,7 @@ def test_the_usual_amount_moves_with_the_last_attempts() -> None:
     sums = Sums()
     for cost in [1.0] * 30 + [2.0]:
         sums.take(ended(cost), settings(), NOON)
-    assert sums.reserve("review", NOTHING, "cost_usd") == micros(1 + 1 / spending.WEIGHS)
+    assert sums.reserve("review", NOTHING, "cost_usd") == micros(1 + 1 / budget_usage.WEIGHS)
     assert sums.reserve("review", tenth(), "cost_usd") == 100_000
     assert sums.reserve("other", NOTHING, "cost_usd") is None
     assert sums.reserve("review", NOTHING, "tokens") is None
@@ -181,7 +179,7 @@ def test_a_batch_must_be_read_where_a_budget_of_the_type_is_per_batch() -> None:
     assert needs_reading(Task.model_validate({"type": "x", "budgets": "nightly"}), settings())
     gone = Settings.model_construct(types={"review": settings().types["review"]})
     assert not needs_reading(task, gone)
-    assert spending.drawing(gone) == frozenset()
+    assert budget_usage.drawing(gone) == frozenset()
 
 
 def purse(spent_usd: float = 0.0, reserved: int = 0, **said: Any) -> Purse:
@@ -267,11 +265,11 @@ def test_another_gate_may_look_at_all_tasks_of_some_types_too() -> None:
 
 
 def test_a_leaders_record_says_whose_attempt_it_was_only_where_that_matters() -> None:
-    assert spending.drawn("type=x", NOTHING, {"review"}.__contains__) == {}
-    assert spending.drawn("", None, {"review"}.__contains__) == {}
+    assert budget_usage.drawn("type=x", NOTHING, {"review"}.__contains__) == {}
+    assert budget_usage.drawn("", None, {"review"}.__contains__) == {}
     plain: dict[str, Any] = {"type": "review", "batch": None, "budgets": (), "budget": {}}
-    assert spending.drawn("type=review", None, {"review"}.__contains__) == plain
-    assert spending.drawn("", Asked(("a",), "b", (("cost_usd", 500_000),)), {"review"}.__contains__) == {
+    assert budget_usage.drawn("type=review", None, {"review"}.__contains__) == plain
+    assert budget_usage.drawn("", Asked(("a",), "b", (("cost_usd", 500_000),)), {"review"}.__contains__) == {
         "type": None,
         "batch": "b",
         "budgets": ("a",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spoold.protocol.lifecycle import ENDED, State
-from spoold.rules.attempts.cancelling import Cancel, decide
+from spoold.rules.attempts.end_conditions import Cancel, decide
 
 
 @pytest.mark.parametrize("state", [State.WAITING, State.READY, State.RETURNED])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spoold.rules.share.checkup import judge_machine
+from spoold.rules.share.trial_findings import judge_machine
 
 HEALTHY: dict[str, dict[str, Any]] = {
     "marker": {"present": True, "spool_id": "s", "claim": "rename"},

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.cluster.clocks import NAME_MAX, agreed, correction, is_fresh, machine, warnings
+from spoold.rules.cluster.pool_clock import NAME_MAX, agreed, correction, is_fresh, machine, warnings
 
 HOUR = 3600.0
 

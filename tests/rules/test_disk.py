@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.settings import DiskSettings
-from spoold.rules.share.disk import FEW_INODES, NO_INODES, Room, is_warning, room, warnings
+from spoold.rules.share.free_space import FEW_INODES, NO_INODES, Room, is_warning, room, warnings
 
 SETTINGS = DiskSettings(warn=0.8, stop=0.95, enough_free_mb=1024)
 GIB = 1 << 30

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.rules.cluster.drain import is_meant
+from spoold.rules.workers.readiness import is_meant
 
 
 @pytest.mark.parametrize(

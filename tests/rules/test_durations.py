@@ -24,7 +24,7 @@ from spoold.rules.attempts.durations import (
     eta_s,
     figures_of,
 )
-from spoold.rules.attempts.policy import timeout_s
+from spoold.rules.attempts.task_policy import timeout_s
 
 seconds = st.floats(0, 1e6).map(lambda value: round(value, 3))
 

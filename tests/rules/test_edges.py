@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from spoold.protocol.names import NODE_MAX, EndedName, is_node, is_skipped, parse_ended, skipper
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
-from spoold.rules.gates import after_batch
-from spoold.rules.gates.after_batch import batch_in, parent_of
+from spoold.rules.gates import dependency_gates
+from spoold.rules.gates.dependency_gates import batch_in, parent_of
 from spoold.rules.gates.facts import OVER, Conditions, Facts, Parent
+from spoold.rules.gates.gate import PASS, Pass, Refuse, Verdict, Wait
 from spoold.rules.gates.registry import conditions_of, judge, parts
-from spoold.rules.gates.verdicts import PASS, Pass, Refuse, Verdict, Wait
-from spoold.rules.scheduling.members import KNOWN_MAX, UNREAD_MAX, Members, Phase
+from spoold.rules.scheduling.batch_members import KNOWN_MAX, UNREAD_MAX, Members, Phase
 from tests.rules.strategies import name
 from tests.rules.test_backlog import NOW, World
 
@@ -340,8 +340,8 @@ def test_a_hundred_thousand_tasks_behind_an_open_batch_cost_nothing_a_step(monke
 
 def test_the_phases_are_in_their_order() -> None:
     assert list(Phase) == sorted(Phase)
-    assert after_batch.GATE.parents is not None
-    assert after_batch.GATE.parents(Conditions()) == ()
+    assert dependency_gates.AFTER_BATCH.parents is not None
+    assert dependency_gates.AFTER_BATCH.parents(Conditions()) == ()
 
 
 def test_a_batch_with_a_known_task_is_open_under_any_spelling() -> None:

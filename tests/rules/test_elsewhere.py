@@ -9,10 +9,9 @@ import pytest
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
-from spoold.rules.attempts import outcome
-from spoold.rules.attempts.elsewhere import able, passed_on, pause_s, surely_untried
-from spoold.rules.attempts.outcome import Charge
-from spoold.rules.scheduling.matching import shuns, unfit
+from spoold.rules.attempts import attempt_outcome
+from spoold.rules.attempts.attempt_outcome import Charge
+from spoold.rules.workers.matching import able, passed_on, pause_s, shuns, surely_untried, unfit
 
 REVIEW = Lane("review")
 
@@ -57,7 +56,7 @@ def test_too_few_attempts_for_all_to_have_tried(
 
 
 def test_what_is_passed_on_charges_nothing_and_is_never_final() -> None:
-    lost = outcome.of_exit(127, frozenset({3}), frozenset())
+    lost = attempt_outcome.of_exit(127, frozenset({3}), frozenset())
     assert (lost.elsewhere, lost.final, lost.charge) == (True, True, Charge.FAILURE)
     found = passed_on(lost, {"w2", "w3"})
     assert (found.final, found.charge, found.code) == (False, Charge.NOTHING, lost.code)
@@ -65,10 +64,10 @@ def test_what_is_passed_on_charges_nothing_and_is_never_final() -> None:
 
 
 def test_a_code_that_the_task_names_as_final_is_not_passed_on() -> None:
-    assert not outcome.of_exit(127, frozenset(), frozenset({127})).elsewhere
-    assert not outcome.of_exit(1, frozenset(), frozenset()).elsewhere
-    assert outcome.unable("no").elsewhere
-    here = outcome.unable_here("no")
+    assert not attempt_outcome.of_exit(127, frozenset(), frozenset({127})).elsewhere
+    assert not attempt_outcome.of_exit(1, frozenset(), frozenset()).elsewhere
+    assert attempt_outcome.unable("no").elsewhere
+    here = attempt_outcome.unable_here("no")
     assert (here.elsewhere, here.charge) == (True, Charge.NOTHING)
 
 

@@ -10,10 +10,8 @@ from html.entities import html5
 
 import pytest
 
-from spoold.rules.redaction.escapes import Escapes, begun
-from spoold.rules.redaction.exact import Exact
+from spoold.rules.redaction.known_secrets import Escapes, Exact, begun, spellings
 from spoold.rules.redaction.masking import Mask
-from spoold.rules.redaction.spellings import spellings
 
 NAMES: dict[str, list[str]] = {}
 for _name, _sign in html5.items():

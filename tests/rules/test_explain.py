@@ -15,15 +15,15 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
-from spoold.rules.answers.case import Case, Claim, EndedAttempt, Explanation, Seen
-from spoold.rules.answers.failed import began, silence, still_failed, unretried
-from spoold.rules.answers.reasons import explain
-from spoold.rules.answers.starters import starter
-from spoold.rules.attempts.cancelling import UNKNOWN_FOR_S
+from spoold.rules.answers.eligible_workers import starter
+from spoold.rules.answers.task_facts import Case, Claim, EndedAttempt, Explanation, Seen
+from spoold.rules.answers.why_failed import began, silence, still_failed, unretried
+from spoold.rules.answers.why_not_running import explain
+from spoold.rules.attempts.end_conditions import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.gates.requested import Requested
-from spoold.rules.share.disk import Room
+from spoold.rules.gates.standing_requests import Requested
+from spoold.rules.share.free_space import Room
 from tests.rules.strategies import limited
 
 NOW = 1_760_000_000.0

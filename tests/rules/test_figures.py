@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from spoold.rules.attempts.figures import NONE, PROGRESS, SHOWN, Figures, faults_in, figures_in
-from spoold.rules.attempts.quota import Quota
+from spoold.rules.attempts.reported_figures import NONE, PROGRESS, SHOWN, Figures, Quota, faults_in, figures_in
 
 FILE = "SPOOL_RESULT_FILE"
 NAMES = tuple(field.name for field in fields(Figures))

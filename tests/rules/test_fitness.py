@@ -1,6 +1,6 @@
 """A machine that cannot start tasks is asked again ever more seldom, and never given up."""
 
-from spoold.rules.attempts.start_backoff import FIRST_S, MOST_S, pause_s
+from spoold.rules.workers.readiness import FIRST_S, MOST_S, pause_s
 
 
 def test_each_pause_is_twice_the_one_before_up_to_a_bound() -> None:

@@ -12,10 +12,14 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
 from spoold.protocol.settings import BreakerSettings, Settings
 from spoold.protocol.task import Task
-from spoold.rules.gates.breaker import Seen
-from spoold.rules.gates.closing import Closed
+from spoold.rules.gates.breaker_gate import Book as Failures
+from spoold.rules.gates.breaker_gate import Row, Seen
+from spoold.rules.gates.budget_gate import Book, Purse
+from spoold.rules.gates.budget_usage import Asked
 from spoold.rules.gates.facts import NO_CONDITIONS, OVER, Conditions, Facts, Held, Known, LaneFacts, Parent, TypeFacts
-from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
+from spoold.rules.gates.gate import PASS, Refuse, TaskGate, Tasks, TypeGate, Verdict, Wait, Wake
+from spoold.rules.gates.lock_holders import Book as Locks
+from spoold.rules.gates.lock_holders import Demand
 from spoold.rules.gates.registry import (
     OF_EVERY_TASK,
     TASK_GATES,
@@ -37,15 +41,8 @@ from spoold.rules.gates.registry import (
     registered,
     unregister,
 )
-from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
-from spoold.rules.locks.book import Book as Locks
-from spoold.rules.locks.demand import Demand
-from spoold.rules.scheduling.breakers import Book as Failures
-from spoold.rules.scheduling.breakers import Row
-from spoold.rules.scheduling.budgets import Book, Purse
-from spoold.rules.scheduling.resources import Capacity, Resources, Stock
-from spoold.rules.scheduling.shares import Shares
-from spoold.rules.scheduling.spending import Asked
+from spoold.rules.gates.resources import Capacity, Resources, Shares, Stock
+from spoold.rules.gates.standing_requests import Closed
 from tests.rules.strategies import limited, name
 
 NOW = 1_770_000_000.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spoold.rules.share.gathering import judge_gathering
+from spoold.rules.share.trial_findings import judge_gathering
 
 RACE = {"rounds": 40, "doubled": 0, "nobody": 0, "errors": []}
 HEALTHY: dict[str, dict[str, Any]] = {

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.scheduling.graph import Graph
+from spoold.rules.gates.dependency_gates import Graph
 
 nodes = st.sampled_from("abcdef")
 edges = st.dictionaries(nodes, st.lists(nodes, max_size=3), max_size=6)

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from spoold.protocol.errors import BadName
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import LANE_MAX, Lane, kind_in, own_lane, parse_lane
-from spoold.protocol.name_parts import key_in
+from spoold.protocol.names import key_in
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.settings import Settings
+from spoold.rules.cluster.pool_clock import Now
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, Known, LaneFacts, Parent
 from spoold.rules.gates.registry import judge_type
-from spoold.rules.scheduling import promoting
+from spoold.rules.gates.resources import Resources, Stock
+from spoold.rules.scheduling import promotion
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.instead import MOST, TYPES, Instead, goes_back, lanes_instead, lists_of
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, holdbacks, promotions
-from spoold.rules.scheduling.resources import Resources, Stock
+from spoold.rules.scheduling.fallback_types import MOST, TYPES, Instead, goes_back, lanes_instead, lists_of
+from spoold.rules.scheduling.promotion import LaneView, holdbacks, promotions
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules.strategies import name
 
 NOW = Now(1000.0, 1_770_000_000.0)
@@ -118,7 +118,7 @@ def test_however_many_wait_only_as_many_are_asked_about_as_go(monkeypatch: pytes
         asked.append(kind)
         return judge_type(kind, *args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(promoting, "judge_type", counted)
+    monkeypatch.setattr(promotion, "judge_type", counted)
     backlog = backlog_of(2000)
     assert len(promote(backlog, lane_facts(), window=3)) == 5, "two as b, three as c"
     assert len(asked) < 40

@@ -18,21 +18,19 @@ import pytest
 from spoold.protocol.lanes import kind_in
 from spoold.protocol.names import TaskName, key
 from spoold.protocol.settings import Settings
+from spoold.rules.cluster.pool_clock import Now
+from spoold.rules.gates.budget_gate import Book, Purse
+from spoold.rules.gates.budget_usage import Asked
 from spoold.rules.gates.facts import Conditions, Held, Parent, TypeFacts
+from spoold.rules.gates.gate import Pass, Wait
+from spoold.rules.gates.lock_holders import Book as LockBook
+from spoold.rules.gates.lock_holders import Demand
 from spoold.rules.gates.registry import change, judge_type
-from spoold.rules.gates.verdicts import Pass, Wait
-from spoold.rules.locks.book import Book as LockBook
-from spoold.rules.locks.demand import Demand
+from spoold.rules.gates.resources import Capacity, KeptUnits, Shares, Stock
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.budgets import Book, Purse
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.keeping_back import KeepingBack
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, promotions
-from spoold.rules.scheduling.resources import Capacity, KeptUnits, Stock
-from spoold.rules.scheduling.shares import Shares
-from spoold.rules.scheduling.spending import Asked
-from spoold.rules.scheduling.yielding import Standing, Way
+from spoold.rules.scheduling.promotion import KeepingBack, LaneView, promotions
+from spoold.rules.scheduling.queues import Standing, Way
+from spoold.rules.scheduling.waiting_task import Entry
 
 SETTINGS = Settings.model_validate(
     {"budgets": {"scarce": {"tokens": 10}, "wide": {"tokens": 10_000}, "strict": {"tokens": 1, "over": "fail"}}}

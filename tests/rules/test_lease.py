@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.names import NOBODY, LeaseName
-from spoold.rules.cluster.succession import Decision, Keep, Missing, Stand, Swap, decide, resigned
+from spoold.rules.cluster.election import Decision, Keep, Missing, Stand, Swap, decide, resigned
 from tests.protocol.strategies import lease_names
 
 MINE, THEIRS = LeaseName(3, 7, "me-1"), LeaseName(3, 7, "other-1")

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
-from spoold.rules.scheduling.lending import Held, demands, full_depths, given_back, lent_now
+from spoold.rules.workers.slots import Held, demands, full_depths, given_back, lent_now
 
 LANE = Lane("t", cpus=2, mem_mb=100)
 CAN = Capabilities(cpus=4, mem_mb=1000)

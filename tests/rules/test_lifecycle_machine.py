@@ -10,25 +10,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from spoold.protocol.lifecycle import Mover, State, allowed
-from spoold.protocol.names import TaskName, key, parse_returned, parse_task
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import TaskName, encode_order, key, parse_returned, parse_task
 from spoold.protocol.result import Code
-from spoold.rules.attempts import outcome
-from spoold.rules.attempts.outcome import Charge, Outcome
-from spoold.rules.attempts.policy import RetryPolicy
-from spoold.rules.attempts.retry import Again, decide
+from spoold.rules.attempts import attempt_outcome
+from spoold.rules.attempts.attempt_outcome import Charge, Outcome
+from spoold.rules.attempts.retry_rule import Again, decide
+from spoold.rules.attempts.task_policy import RetryPolicy
+from spoold.rules.cluster.pool_clock import Now
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, holdbacks, promotions
+from spoold.rules.scheduling.promotion import LaneView, holdbacks, promotions
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules import strategies as some
 from tests.rules.strategies import limited
 
 POLICY = RetryPolicy(max=2, backoff_s=1, factor=2, jitter=0.25, max_backoff_s=30, crash_limit=2)
 LANE, KIND, WINDOW, LIMIT = "type=a", "a", 1, 4
 PARENTS = {State.COMPLETED: Parent.COMPLETED, State.FAILED: Parent.FAILED}
-DIED, BROKEN = outcome.worker_died("gone"), outcome.failure(Code.EXIT_NONZERO, "exit code 1")
+DIED, BROKEN = attempt_outcome.worker_died("gone"), attempt_outcome.failure(Code.EXIT_NONZERO, "exit code 1")
 finite_outcomes = some.outcomes.filter(lambda ended: ended.retry_after_s is None)
 
 

@@ -14,27 +14,35 @@ from hypothesis import strategies as st
 
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
+from spoold.protocol.lock_patterns import PATTERNS_MAX, pattern
 from spoold.protocol.names import key
-from spoold.protocol.patterns import PATTERNS_MAX, pattern
 from spoold.protocol.task import Task
-from spoold.rules.gates import locks
+from spoold.rules.cluster.pool_clock import Now
+from spoold.rules.gates import lock_gate
+from spoold.rules.gates import lock_holders as overlapping
 from spoold.rules.gates.facts import Conditions, Facts, Held, Parent, TypeFacts
+from spoold.rules.gates.gate import PASS, Verdict, Wait
+from spoold.rules.gates.lock_holders import (
+    KEEPING,
+    NO_LOCKS,
+    Book,
+    Demand,
+    Line,
+    Reserved,
+    Waiter,
+    book_seen,
+    locks_seen,
+    overlap,
+    told,
+    turn_of,
+)
 from spoold.rules.gates.registry import change, conditions_of, detail, judge, registered, unregister
 from spoold.rules.gates.registry import register as register_gate
-from spoold.rules.gates.verdicts import PASS, Verdict, Wait
-from spoold.rules.locks import overlap as overlapping
-from spoold.rules.locks.book import Book, Reserved
-from spoold.rules.locks.demand import NO_LOCKS, Demand
-from spoold.rules.locks.overlap import overlap
-from spoold.rules.locks.seen import book_seen, locks_seen, told
-from spoold.rules.locks.turns import KEEPING, Line, Waiter, turn_of
-from spoold.rules.scheduling import locking
+from spoold.rules.scheduling import backlog
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, displaced, promotions
-from spoold.rules.scheduling.queues import Queues
-from spoold.rules.scheduling.yielding import Standing, Way
+from spoold.rules.scheduling.promotion import LaneView, displaced, promotions
+from spoold.rules.scheduling.queues import Queues, Standing, Way
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)
@@ -255,21 +263,21 @@ def test_the_gate_says_which_lock_and_who_has_it() -> None:
     book = Book()
     conditions = Conditions(more=(("locks", Demand(("src/**",), ("docs",))),))
     facts = Facts(NOW.wall, lambda _: Parent.UNKNOWN, key="me", more={"locks": book}, file=name("me").encode())
-    assert locks.GATE.judge(conditions, facts) == PASS
-    assert locks.GATE.judge(Conditions(), facts) == PASS
-    assert locks.GATE.judge(conditions, replace(facts, more={})) == PASS
+    assert lock_gate.GATE.judge(conditions, facts) == PASS
+    assert lock_gate.GATE.judge(Conditions(), facts) == PASS
+    assert lock_gate.GATE.judge(conditions, replace(facts, more={})) == PASS
     book.hold("other", Demand(("docs",)))
-    held = locks.GATE.judge(conditions, facts)
+    held = lock_gate.GATE.judge(conditions, facts)
     assert held == Wait("locks", "it waits for the lock read docs, which is held by task other", behind="other")
     assert "that task" in change(Held("me", "t", TypeFacts()), Wait("locks", "-", behind="other"))
     book.begin({"dark": None})
-    dark = locks.GATE.judge(conditions, facts)
+    dark = lock_gate.GATE.judge(conditions, facts)
     assert isinstance(dark, Wait)
     assert "dark may hold it" in dark.reason
-    assert locks.GATE.judge(conditions, replace(facts, file="")) == PASS
+    assert lock_gate.GATE.judge(conditions, replace(facts, file="")) == PASS
     book.begin({})
     book.line.join("first", Waiter((0, ""), Demand(("src/x",)), "t"))
-    first = locks.GATE.judge(conditions, facts)
+    first = lock_gate.GATE.judge(conditions, facts)
     assert isinstance(first, Wait)
     assert "and src/x is waited for longer by task first" in first.reason
     assert judge(conditions, facts) == first
@@ -400,14 +408,14 @@ def asked() -> Iterator[list[str]]:
 
     def counting(conditions: Conditions, facts: Facts) -> Verdict:
         found.append(facts.key)
-        return locks.judge(conditions, facts)
+        return lock_gate.judge(conditions, facts)
 
-    unregister(locks.GATE)
+    unregister(lock_gate.GATE)
     try:
-        with registered(replace(locks.GATE, judge=counting)):
+        with registered(replace(lock_gate.GATE, judge=counting)):
             yield found
     finally:
-        register_gate(locks.GATE)
+        register_gate(lock_gate.GATE)
 
 
 def test_writers_go_one_by_one_and_readers_together() -> None:
@@ -556,9 +564,9 @@ def test_many_tasks_behind_one_lock_cost_nothing_in_a_step(asked: list[str], dif
     while not steps or leader.backlog.locks.left:
         asked.clear()
         assert leader.step() == []
-        assert len(asked) <= locking.SET_ASIDE
+        assert len(asked) <= backlog.SET_ASIDE
         steps += 1
-    assert steps == (many // locking.SET_ASIDE + 1 if different else 1)
+    assert steps == (many // backlog.SET_ASIDE + 1 if different else 1)
     assert sum(count for _, _, count in leader.backlog.locks.aside()) == many
     for number in range(5):
         leader.add(f"free{number}", f"lib/{number}", micros=many + number + 10)

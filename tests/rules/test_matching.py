@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.lanes import Lane
-from spoold.rules.scheduling.matching import Free, allows, fits, free, promises, runs_no_commands, unfit
+from spoold.rules.workers.matching import Free, allows, fits, free, promises, runs_no_commands, unfit
 
 WORKER = Capabilities(
     cpus=4,

@@ -8,9 +8,9 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code, Error, Result
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.attempts.memory import MOST_MB, in_vain, is_raised, may_be_raised, raised, ran_out
-from spoold.rules.attempts.outcome import failure
-from spoold.rules.attempts.policy import RetryPolicy, retry_policy
+from spoold.rules.attempts.attempt_outcome import failure
+from spoold.rules.attempts.retry_rule import MOST_MB, in_vain, is_raised, may_be_raised, raised, ran_out
+from spoold.rules.attempts.task_policy import RetryPolicy, retry_policy
 
 
 def record(attempt: int, code: Code | None, cause: Code | None = None) -> Result:

@@ -6,8 +6,8 @@ from typing import Any
 
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result
-from spoold.rules.answers.messages import messages, when
-from spoold.rules.gates.requested import Requested
+from spoold.rules.answers.task_history import messages, when
+from spoold.rules.gates.standing_requests import Requested
 
 
 def asked(name: str, text: str) -> Requested:

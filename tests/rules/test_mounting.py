@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from spoold.protocol.doctor_report import Remark, Report, Strategy
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Remark, Report, Strategy
 from spoold.rules.share.mount_options import describe, disapproved, facts_of, in_force, judge_mount
 
 # As /proc/self/mountinfo shows them.

@@ -7,7 +7,7 @@ from typing import Any
 
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import TaskName
-from spoold.rules.cluster.nodes import count_workers, node_of
+from spoold.rules.cluster.node_status import count_workers, node_of
 
 CLAIM = TaskName(5000, "0123456789-1", "t")
 

@@ -5,16 +5,16 @@ from collections.abc import Callable
 import pytest
 
 from spoold.protocol.lanes import Lane
-from spoold.protocol.name_parts import order_in
+from spoold.protocol.names import order_in
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
+from spoold.rules.cluster.pool_clock import Now
 from spoold.rules.gates import registry
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, Conditions, Parent
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.gates.requested import Requested
+from spoold.rules.gates.standing_requests import Requested
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import Now
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules.strategies import name
 
 LANE = Lane("t").encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.rules.cluster.power import Course, RunOnBattery, judge
+from spoold.rules.workers.readiness import Course, RunOnBattery, judge_power
 
 RUN, FINISH, HAND_BACK = Course.RUN, Course.FINISH, Course.HAND_BACK
 
@@ -27,7 +27,7 @@ RUN, FINISH, HAND_BACK = Course.RUN, Course.FINISH, Course.HAND_BACK
 def test_the_course(
     policy: RunOnBattery, min_percent: int, plugged: bool | None, percent: float | None, course: Course
 ) -> None:
-    verdict = judge(policy, min_percent, plugged=plugged, percent=percent)
+    verdict = judge_power(policy, min_percent, plugged=plugged, percent=percent)
     assert verdict.course is course
     assert bool(verdict.why) == (course is not RUN)
 
@@ -41,4 +41,4 @@ def test_the_course(
     ],
 )
 def test_the_words_name_the_key_that_decides(policy: RunOnBattery, percent: float | None, why: str) -> None:
-    assert judge(policy, 10, plugged=False, percent=percent).why == why
+    assert judge_power(policy, 10, plugged=False, percent=percent).why == why

@@ -13,15 +13,15 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.settings import LimitSettings
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
-from spoold.rules.attempts.outcome import of_exit
-from spoold.rules.attempts.quota import LEAST_S, UNSAID_S, Quota, at_fault, closes, quota_in
-from spoold.rules.entry.naming import UnknownName, check_names, check_settings_names
-from spoold.rules.gates import quota, rate
-from spoold.rules.gates.closing import Closed, closed_by
+from spoold.rules.attempts.attempt_outcome import of_exit
+from spoold.rules.attempts.reported_figures import LEAST_S, UNSAID_S, Quota, at_fault, closes, quota_in
+from spoold.rules.entry.references import UnknownName, check_names, check_settings_names
+from spoold.rules.gates import limit_gates
 from spoold.rules.gates.facts import Held, TypeFacts
-from spoold.rules.gates.verdicts import PASS, Wait
-from spoold.rules.scheduling.resources import Capacity, Stock
-from spoold.rules.scheduling.windows import Window
+from spoold.rules.gates.gate import PASS, Wait
+from spoold.rules.gates.limit_gates import Window
+from spoold.rules.gates.resources import Capacity, Stock
+from spoold.rules.gates.standing_requests import Closed, closed_by
 
 
 @pytest.mark.parametrize(
@@ -127,21 +127,21 @@ def facts(closed: dict[str, Closed], stock: Stock | None = None, **opens: float)
 
 
 def words(said: TypeFacts, asked: dict[tuple[str, str], str] | None = None) -> tuple[str, str, float | None]:
-    verdict = quota.judge("a", said)
+    verdict = limit_gates.judge_quota("a", said)
     assert isinstance(verdict, Wait)
     held = Held("t", "a", said, asked=asked or {})
-    assert quota.GATE.change is not None
-    assert quota.GATE.detail is not None
+    assert limit_gates.QUOTA_GATE.change is not None
+    assert limit_gates.QUOTA_GATE.detail is not None
     return (
-        f"{verdict.reason}; {quota.GATE.detail(held, verdict)}",
-        quota.GATE.change(held, verdict, ()),
+        f"{verdict.reason}; {limit_gates.QUOTA_GATE.detail(held, verdict)}",
+        limit_gates.QUOTA_GATE.change(held, verdict, ()),
         verdict.until,
     )
 
 
 def test_the_gate_of_quotas_says_which_until_when_and_who() -> None:
-    assert quota.judge("a", facts({})) == PASS
-    assert quota.judge("a", facts({"other": Closed(None, quota=True)})) == PASS
+    assert limit_gates.judge_quota("a", facts({})) == PASS
+    assert limit_gates.judge_quota("a", facts({"other": Closed(None, quota=True)})) == PASS
     both = {"llm": Closed(50.0, quota=True), "git": Closed(60.0, quota=False)}
     asked = {(Verb.CLOSE.value, "git"): "asked for by ada", (Verb.QUOTA.value, "llm"): "task t"}
     assert words(facts(both), asked) == (
@@ -155,9 +155,11 @@ def test_the_gate_of_quotas_says_which_until_when_and_who() -> None:
 
 def test_the_gate_of_quotas_lets_few_go_while_one_is_tried() -> None:
     capacity = {"quota:llm": Capacity(1, "limit llm", "-", most=0)}
-    assert quota.judge("a", facts({}, Stock(capacity))) == PASS
+    assert limit_gates.judge_quota("a", facts({}, Stock(capacity))) == PASS
     tried = facts({}, Stock(capacity, {"quota:llm": 1}), **{"quota:llm": 9.0})
-    assert quota.GATE.judges("a", tried, ready=True) == PASS, "the task that is ready is the one that tries"
+    assert limit_gates.QUOTA_GATE.judges("a", tried, ready=True) == PASS, (
+        "the task that is ready is the one that tries"
+    )
     assert words(tried) == (
         "the quota of llm was used up, and few tasks at a time try it again; ",
         "the end of the task that tries it",
@@ -167,7 +169,7 @@ def test_the_gate_of_quotas_lets_few_go_while_one_is_tried() -> None:
 
 def test_a_lane_that_is_passed_over_in_a_trial_waits_in_ready_too() -> None:
     said = replace(facts({}), passed_over="quota:git")
-    for judge in (quota.judge, quota.judge_ready):
+    for judge in (limit_gates.judge_quota, limit_gates.judge_quota_ready):
         wait = judge("a", said)
         assert isinstance(wait, Wait)
         assert wait.reason.startswith("the quota of git was used up")
@@ -177,17 +179,17 @@ def test_a_lane_that_is_passed_over_in_a_trial_waits_in_ready_too() -> None:
 def test_the_gate_of_rates_says_how_many_have_started_and_when_there_is_room() -> None:
     capacity = {"rate:llm": Capacity(3, "limit llm", "[limits.llm] rate.count", most=0)}
     said = facts({}, Stock(capacity, {"rate:llm": 1}, {"rate:llm": 1}))
-    verdict = rate.judge("a", said)
+    verdict = limit_gates.judge_rate("a", said)
     assert isinstance(verdict, Wait)
     assert verdict.reason == "limit llm is at its rate: 2 of [limits.llm] rate.count = 3 have started or may now"
     assert verdict.until == 5.0
-    assert rate.GATE.change is not None
+    assert limit_gates.RATE_GATE.change is not None
     assert (
-        rate.GATE.change(Held("t", "a", said), verdict, ())
+        limit_gates.RATE_GATE.change(Held("t", "a", said), verdict, ())
         == "time; or raise it: `spool config set limits.llm.rate.count …`"
     )
-    assert rate.GATE.change(Held("t", "a", facts({})), verdict, ()) == "time"
-    assert rate.judge("a", facts({}, Stock(capacity, {"rate:llm": 1}))) == PASS
+    assert limit_gates.RATE_GATE.change(Held("t", "a", facts({})), verdict, ()) == "time"
+    assert limit_gates.judge_rate("a", facts({}, Stock(capacity, {"rate:llm": 1}))) == PASS
 
 
 def test_a_task_keeps_all_that_it_lacks_and_nothing_of_which_there_is_never_enough() -> None:

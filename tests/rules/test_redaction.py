@@ -17,12 +17,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spoold.protocol import codec
-from spoold.rules.redaction.exact import Exact
-from spoold.rules.redaction.keys import MOST as KEY_MOST
-from spoold.rules.redaction.lines import MOST as LINE_MOST
+from spoold.rules.redaction.known_secrets import Exact, spellings
+from spoold.rules.redaction.masking import MOST as LINE_MOST
 from spoold.rules.redaction.masking import Mask, Stream
-from spoold.rules.redaction.spellings import spellings
-from spoold.rules.redaction.sweep import CONTEXT
+from spoold.rules.redaction.stream_masking import CONTEXT
+from spoold.rules.redaction.token_shapes import KEY_MOST
 
 SECRET = 'p/a+ss "wörd"\\ <x>&1\'2'
 SIGNS = "a'b\"c\\d$e`f&g<h>i=j k%l!m~n*o/p+q#r;s|t(u)v^w@x,y"

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import hypothesis.strategies as st
 from hypothesis import given
 
-from spoold.rules.gates import bulkhead, limit
+from spoold.rules.gates import limit_gates
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.gates.verdicts import PASS, Wait
-from spoold.rules.scheduling.regaining import lends, regained, told
-from spoold.rules.scheduling.resources import Capacity, Stock
-from spoold.rules.scheduling.shares import Shares
+from spoold.rules.gates.gate import PASS, Wait
+from spoold.rules.gates.limit_gates import lends, regained, told_of_lent
+from spoold.rules.gates.resources import Capacity, Shares, Stock
 
 A, B, CLASS = "limit:a", "limit:b", "class:c"
 
@@ -64,16 +63,16 @@ def test_a_class_gives_its_own_slots_back_and_one_always() -> None:
 
 def test_a_ready_task_waits_for_those_that_want_theirs_back_and_is_told_so() -> None:
     due = Stock({A: Capacity(2, "limit a", "[limits.a] max")}, {A: 1}, wanted=frozenset({A}), due={A: 1})
-    verdict = limit.GATE.judge("t", TypeFacts(uses={A: 1}, stock=due))
+    verdict = limit_gates.LIMIT_GATE.judge("t", TypeFacts(uses={A: 1}, stock=due))
     assert isinstance(verdict, Wait)
     assert verdict.reason.endswith("tasks that lent units while they waited want them back first: 1")
     shares = Shares(total=4, slots={"c": 2}, borrow=frozenset())
     of_class = Stock(used={CLASS: 1}, shares=shares, wanted=frozenset({CLASS}), due={CLASS: 1})
-    verdict = bulkhead.GATE.judge("t", TypeFacts(uses={CLASS: 1}, stock=of_class))
+    verdict = limit_gates.CLASS_GATE.judge("t", TypeFacts(uses={CLASS: 1}, stock=of_class))
     assert isinstance(verdict, Wait)
     assert verdict.reason.endswith("tasks that lent theirs while they waited want one back first: 1")
     free = Stock(used={CLASS: 1}, shares=shares)
-    assert bulkhead.GATE.judge("t", TypeFacts(uses={CLASS: 1}, stock=free)) is PASS
+    assert limit_gates.CLASS_GATE.judge("t", TypeFacts(uses={CLASS: 1}, stock=free)) is PASS
 
 
 def test_ready_tasks_give_back_what_is_due() -> None:
@@ -85,7 +84,7 @@ def test_ready_tasks_give_back_what_is_due() -> None:
 
 def test_a_person_is_told_what_it_wants_back() -> None:
     seen = stock({A: 1, CLASS: 3}, doubtful=1)
-    assert list(told({A: 2, CLASS: 1, "quota:a": 1, "type:t": 1}, seen)) == [
+    assert list(told_of_lent({A: 2, CLASS: 1, "quota:a": 1, "type:t": 1}, seen)) == [
         "2 of limit:a, with 2 of [limit:a] = 2 in use",
         "a slot of class c, of which 3 are in use",
     ]

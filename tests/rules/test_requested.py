@@ -8,10 +8,11 @@ from spoold.protocol.approval import Approval, default_answer, may_answer
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
 from spoold.protocol.task import Task
-from spoold.rules.gates import approval, hold
+from spoold.rules.gates import approval_gate, stop_gates
 from spoold.rules.gates.facts import NO_CONDITIONS, Facts, Parent
+from spoold.rules.gates.gate import PASS, Refuse, Verdict, Wait
 from spoold.rules.gates.registry import conditions_of, judge, wakes_of
-from spoold.rules.gates.requested import (
+from spoold.rules.gates.standing_requests import (
     Requested,
     approvals,
     decision,
@@ -23,7 +24,6 @@ from spoold.rules.gates.requested import (
     reply,
     unanswered,
 )
-from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
 
 NOW = 1_770_000_000.0
 ASKS = Approval(ask="Deploy?", choices=("yes", "no"), expires_s=60)
@@ -49,7 +49,7 @@ def test_a_task_is_held_by_its_drop_or_by_a_person() -> None:
     assert ask(task(), one(Verb.HOLD)) == Wait("hold", "it is held by an unknown user")
     assert ask(task(hold="why"), one(Verb.UNHOLD), one(Verb.HOLD)) == Wait("hold", "it is held by an unknown user")
     assert ask(task()) == PASS
-    assert hold.judge(NO_CONDITIONS, Facts(NOW, lambda _: Parent.OPEN)) == PASS
+    assert stop_gates.judge_hold(NO_CONDITIONS, Facts(NOW, lambda _: Parent.OPEN)) == PASS
 
 
 def test_the_first_hold_speaks_and_a_release_is_no_hold() -> None:
@@ -77,7 +77,7 @@ def test_a_task_waits_for_its_answer_and_says_for_which() -> None:
     assert ask(mine, put, one(Verb.APPROVE, about="q")) != PASS
     refused = ask(mine, one(Verb.APPROVE), one(Verb.REJECT, "9", by="ada", reason="no"))
     assert refused == Refuse("approval", Code.REJECTED, "'Deploy?' was rejected by ada: no")
-    assert approval.judge(NO_CONDITIONS, Facts(NOW, lambda _: Parent.OPEN)) == PASS
+    assert approval_gate.judge(NO_CONDITIONS, Facts(NOW, lambda _: Parent.OPEN)) == PASS
 
 
 def test_silence_refuses_or_goes_on_waiting_for_the_leaders_answer() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from spoold.protocol.toml_file import load_settings
 from spoold.rules.gates.facts import Held, TypeFacts
-from spoold.rules.gates.limit import GATE, judge
-from spoold.rules.gates.verdicts import PASS, Wait
-from spoold.rules.scheduling.resources import (
+from spoold.rules.gates.gate import PASS, Wait
+from spoold.rules.gates.limit_gates import LIMIT_GATE, judge_limit
+from spoold.rules.gates.resources import (
     UNKNOWN,
     Capacity,
     Resources,
@@ -110,24 +110,24 @@ def test_units_beyond_the_capacity_are_seen_and_doubt_is_not_beyond(used: int, o
 
 def test_the_limit_names_the_resource_that_is_used_up_and_where_it_is_set() -> None:
     facts = TypeFacts(uses={"type:a": 1, "limit:anthropic": 2}, stock=stock(4, 1))
-    verdict = judge("a", facts)
+    verdict = judge_limit("a", facts)
     words = (
         "limit anthropic runs at its limit: 4 of [limits.anthropic] max = 5, and the task uses 2; "
         "tasks in doubt count as well: 1"
     )
     assert verdict == Wait("limit", words)
-    assert GATE.change is not None
-    change = GATE.change(Held("t", "a", facts), verdict, ())
+    assert LIMIT_GATE.change is not None
+    change = LIMIT_GATE.change(Held("t", "a", facts), verdict, ())
     assert change == "it goes on when one of them ends; or raise it: `spool config set limits.anthropic.max …`"
-    assert judge("a", TypeFacts(uses={"limit:anthropic": 1}, stock=stock(4))) == PASS
+    assert judge_limit("a", TypeFacts(uses={"limit:anthropic": 1}, stock=stock(4))) == PASS
 
 
 def test_a_task_that_uses_more_than_there_is_is_told_so() -> None:
-    assert GATE.change is not None
+    assert LIMIT_GATE.change is not None
     facts = TypeFacts(uses={"limit:anthropic": 6}, stock=stock(0))
-    change = GATE.change(Held("t", "a", facts), Wait("limit", ""), ())
+    change = LIMIT_GATE.change(Held("t", "a", facts), Wait("limit", ""), ())
     assert change == "it uses more than there is: raise it: `spool config set limits.anthropic.max …`"
-    gone = GATE.change(Held("t", "a", TypeFacts()), Wait("limit", ""), ())
+    gone = LIMIT_GATE.change(Held("t", "a", TypeFacts()), Wait("limit", ""), ())
     assert gone == "time"
 
 

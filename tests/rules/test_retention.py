@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from spoold.protocol.lifecycle import State
 from spoold.protocol.settings import RetentionSettings
-from spoold.rules.tree.retention import LOOK_AGAIN_S, Stay, due, none_due_s, stay, too_old
+from spoold.rules.tree.archiving import LOOK_AGAIN_S, Stay, due, none_due_s, stay, too_old
 
 SETTINGS = RetentionSettings(completed_s=100, failed_s=200, keep=7, archive_s=1000)
 

@@ -10,17 +10,17 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import DELAY_MAX_MS, TaskName, parse_task
 from spoold.protocol.result import Code, Error, Status
 from spoold.protocol.task import Task
-from spoold.rules.attempts import outcome
-from spoold.rules.attempts.outcome import SUCCESS, Charge, Outcome
-from spoold.rules.attempts.policy import RetryPolicy
-from spoold.rules.attempts.retry import Again, End, decide, delay_s, pardoned
+from spoold.rules.attempts import attempt_outcome
+from spoold.rules.attempts.attempt_outcome import SUCCESS, Charge, Outcome
+from spoold.rules.attempts.retry_rule import Again, End, decide, delay_s, pardoned
+from spoold.rules.attempts.task_policy import RetryPolicy
 from tests.protocol.strategies import ids
 from tests.rules import strategies as some
 
 POLICY = RetryPolicy(max=2, backoff_s=1, factor=2, jitter=0, max_backoff_s=60, crash_limit=3)
-BROKEN = outcome.failure(Code.EXIT_NONZERO, "exit code 1")
-DIED = outcome.worker_died("worker w died")
-LATER = outcome.of_exit(75, frozenset(), frozenset())
+BROKEN = attempt_outcome.failure(Code.EXIT_NONZERO, "exit code 1")
+DIED = attempt_outcome.worker_died("worker w died")
+LATER = attempt_outcome.of_exit(75, frozenset(), frozenset())
 
 
 def again(name: TaskName, ended: Outcome, policy: RetryPolicy = POLICY) -> TaskName:
@@ -70,7 +70,9 @@ def test_crashes_have_a_limit_of_their_own() -> None:
     assert isinstance(decide(third, BROKEN, POLICY), Again)
 
 
-@pytest.mark.parametrize("ended", [outcome.handed_back("drained"), outcome.of_exit(75, frozenset(), frozenset())])
+@pytest.mark.parametrize(
+    "ended", [attempt_outcome.handed_back("drained"), attempt_outcome.of_exit(75, frozenset(), frozenset())]
+)
 def test_what_is_nobodys_fault_is_granted_for_ever_and_charges_nothing(ended: Outcome) -> None:
     name = some.name(failures=2, crashes=2, attempt=5)
     for _ in range(50):
@@ -78,7 +80,9 @@ def test_what_is_nobodys_fault_is_granted_for_ever_and_charges_nothing(ended: Ou
     assert (name.failures, name.crashes, name.attempt) == (2, 2, 55)
 
 
-@pytest.mark.parametrize("ended", [outcome.not_started("disk full"), outcome.of_exit(75, frozenset(), frozenset())])
+@pytest.mark.parametrize(
+    "ended", [attempt_outcome.not_started("disk full"), attempt_outcome.of_exit(75, frozenset(), frozenset())]
+)
 def test_what_might_end_the_same_way_at_once_rests_longer_each_time(ended: Outcome) -> None:
     name, rests = some.name(), []
     for _ in range(5):
@@ -89,10 +93,10 @@ def test_what_might_end_the_same_way_at_once_rests_longer_each_time(ended: Outco
 
 
 def test_a_hand_back_does_not_rest() -> None:
-    assert again(some.name(delay_ms=5000), outcome.handed_back("drained")).delay_ms == 0
+    assert again(some.name(delay_ms=5000), attempt_outcome.handed_back("drained")).delay_ms == 0
 
 
-@pytest.mark.parametrize("ended", [outcome.cancelled("asked"), outcome.past_deadline("late")])
+@pytest.mark.parametrize("ended", [attempt_outcome.cancelled("asked"), attempt_outcome.past_deadline("late")])
 def test_a_final_outcome_ends_whatever_the_budget_holds(ended: Outcome) -> None:
     verdict = end(some.name(), ended)
     assert verdict.state is State.FAILED
@@ -168,20 +172,20 @@ def test_the_delay_needs_no_stored_state() -> None:
     [(0, 0), (30, 30_000), (-5, 0), (float("inf"), DELAY_MAX_MS), (float("nan"), 0), (1e300, DELAY_MAX_MS)],
 )
 def test_an_attempt_may_say_how_long_to_rest(asked: float, delay_ms: int) -> None:
-    ended = outcome.of_exit(75, frozenset(), frozenset(), asked)
+    ended = attempt_outcome.of_exit(75, frozenset(), frozenset(), asked)
     assert again(some.name(), ended, replace(POLICY, max_retry_after_s=float("inf"))).delay_ms == delay_ms
 
 
 def test_exit_75_rests_longer_each_time() -> None:
     name, rests = some.name(), []
     for _ in range(4):
-        name = again(name, outcome.of_exit(75, frozenset(), frozenset()))
+        name = again(name, attempt_outcome.of_exit(75, frozenset(), frozenset()))
         rests.append(name.delay_ms)
     assert rests == [1000, 2000, 4000, 8000]
 
 
 def test_failures_that_a_task_brought_along_do_not_shorten_its_rest() -> None:
-    assert again(some.name(failures=9), outcome.of_exit(75, frozenset(), frozenset())).delay_ms == 1000
+    assert again(some.name(failures=9), attempt_outcome.of_exit(75, frozenset(), frozenset())).delay_ms == 1000
 
 
 def test_an_outcome_without_a_code_is_still_a_failure() -> None:
@@ -192,8 +196,10 @@ def test_an_outcome_without_a_code_is_still_a_failure() -> None:
 
 def test_a_task_says_its_own_exit_codes() -> None:
     own = Task.model_validate({"command": "x", "retry": {"never": [3]}}).retry
-    assert isinstance(decide(some.name(), outcome.of_exit(3, frozenset(), frozenset(own.never)), POLICY), End)
-    assert isinstance(decide(some.name(), outcome.of_exit(4, frozenset(), frozenset(own.never)), POLICY), Again)
+    assert isinstance(decide(some.name(), attempt_outcome.of_exit(3, frozenset(), frozenset(own.never)), POLICY), End)
+    assert isinstance(
+        decide(some.name(), attempt_outcome.of_exit(4, frozenset(), frozenset(own.never)), POLICY), Again
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +216,7 @@ def test_trying_later_has_an_end(most: int, attempt: int, ends: bool) -> None:
         assert said in verdict.error.message
     # What was charged is counted elsewhere, and hand-backs are never the end.
     assert isinstance(decide(some.name("a", attempt=attempt + 5, failures=2, crashes=3), LATER, policy), End) == ends
-    assert isinstance(decide(some.name("a", attempt=900), outcome.not_started("the disk"), policy), Again)
+    assert isinstance(decide(some.name("a", attempt=900), attempt_outcome.not_started("the disk"), policy), Again)
 
 
 def test_a_rest_that_an_attempt_asks_for_has_a_ceiling_and_its_record_says_so() -> None:
@@ -232,7 +238,7 @@ def test_a_worker_that_was_only_silent_charges_nobody_and_each_task_still_ends(e
     name, outlived, died, lost = some.name(), 0, 0, 0
     for ended in ends:
         if ended == "handed back":
-            name = again(name, outcome.handed_back("drained"), policy)
+            name = again(name, attempt_outcome.handed_back("drained"), policy)
             continue
         pardon = pardoned(name, outlived, policy)
         assert 0 <= pardon <= name.crashes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.rules.redaction.masking import Mask
-from spoold.rules.redaction.scanning import Scanner
+from spoold.rules.redaction.masking import Mask, Scanner
 
 TOKEN = b"ghp_" + b"a1B2c3D4e5F6g7H8i9J0" + b"k1L2m3N4o5P6q7R8"
 KEY = b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n" + b"MIIEpAIBAAKCAQEA" * 4 + b"\n"

@@ -10,12 +10,11 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.task import Task
 from spoold.protocol.toml_file import load_settings
-from spoold.rules.entry.naming import check_names, check_settings_names
-from spoold.rules.gates.bulkhead import GATE, judge
+from spoold.rules.entry.references import check_names, check_settings_names
 from spoold.rules.gates.facts import Held, TypeFacts
-from spoold.rules.gates.verdicts import PASS, Wait
-from spoold.rules.scheduling.resources import Resources, Stock, class_used, shares_of
-from spoold.rules.scheduling.shares import DEFAULT, Shares
+from spoold.rules.gates.gate import PASS, Wait
+from spoold.rules.gates.limit_gates import CLASS_GATE, judge_class
+from spoold.rules.gates.resources import DEFAULT, Resources, Shares, Stock, class_used, shares_of
 
 EIGHT = Shares(8, {"critical": 3, "batch": 2}, frozenset({"critical", "batch"}))
 SETTINGS = load_settings(
@@ -97,16 +96,16 @@ def test_a_class_that_the_settings_do_not_name_is_an_error() -> None:
 def test_the_gate_says_how_many_slots_the_class_uses_and_has() -> None:
     stock = Stock(used={"class:batch": 2, "class:default": 3, "class:critical": 3}, shares=EIGHT)
     facts = TypeFacts(uses={"type:t": 1, "class:default": 1}, stock=stock)
-    verdict = judge("t", facts)
+    verdict = judge_class("t", facts)
     assert verdict == Wait("class", "class default uses 3 slots and has 3 of its own; 8 of 8 are in use")
-    assert GATE.change is not None
+    assert CLASS_GATE.change is not None
     own = "it goes on when a task ends; or start another worker, or raise slots of [classes.default] or let it borrow"
-    assert GATE.change(Held("t1", "t", facts), Wait("class", ""), ()) == own
+    assert CLASS_GATE.change(Held("t1", "t", facts), Wait("class", ""), ()) == own
     borrows = TypeFacts(uses={"class:batch": 1}, stock=stock)
-    assert GATE.change(Held("t1", "t", borrows), Wait("class", ""), ()) == own.partition(", or raise")[0]
-    assert judge("t", TypeFacts(uses={"type:t": 1}, stock=stock)) == PASS
-    assert judge("t", TypeFacts(uses={"class:default": 1}, stock=Stock(shares=EIGHT))) == PASS
-    assert judge("t", TypeFacts(uses={"class:default": 1}, stock=Stock(doubtful={"class:default": 9}))) == PASS
+    assert CLASS_GATE.change(Held("t1", "t", borrows), Wait("class", ""), ()) == own.partition(", or raise")[0]
+    assert judge_class("t", TypeFacts(uses={"type:t": 1}, stock=stock)) == PASS
+    assert judge_class("t", TypeFacts(uses={"class:default": 1}, stock=Stock(shares=EIGHT))) == PASS
+    assert judge_class("t", TypeFacts(uses={"class:default": 1}, stock=Stock(doubtful={"class:default": 9}))) == PASS
     doubt = Stock(used={"": 1}, doubtful={"class:default": 2}, shares=EIGHT)
     assert doubt.slots_used() == {"": 1, "default": 2}
 
@@ -115,7 +114,7 @@ def test_classes_that_reserve_more_than_there_is_are_told_so() -> None:
     """`classes.c1.slots = 1000000` said that c1 has a million of its own, and of all others nothing."""
     shares = Shares(8, {"big": 10**6}, frozenset(), frozenset({"big"}))
     facts = TypeFacts(uses={"class:default": 1}, stock=Stock(shares=shares))
-    verdict = judge("t", facts)
+    verdict = judge_class("t", facts)
     assert isinstance(verdict, Wait)
     assert verdict.reason.startswith("class default uses 0 slots and has 0 of its own; all classes together reserve ")
     assert verdict.reason.endswith("1,000,000, more than there are; 0 of 8 are in use")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.rules.share.sharing import init_remark, node_remark
+from spoold.rules.share.permissions import init_remark, node_remark
 
 ME, OTHER = 1000, 1001
 

@@ -10,8 +10,8 @@ from spoold.protocol.amount import precise
 from spoold.protocol.event import Event
 from spoold.protocol.lifecycle import MOVES
 from spoold.protocol.result import Code, Error, Result, Status
-from spoold.rules.answers import story
-from spoold.rules.answers.story import tell
+from spoold.rules.answers import task_history
+from spoold.rules.answers.task_history import tell
 
 
 def event(word: str, second: float, writer: str = "m1", attempt: int | None = 1, **detail: Any) -> Event:
@@ -125,7 +125,7 @@ def test_an_end_that_no_journal_has_is_told_from_its_result() -> None:
 
 def test_every_move_that_is_journalled_has_words_of_its_own() -> None:
     for word in {move.event for move in MOVES} - {"SUBMITTED", "RECEIVED", "REPAIRED", "REJUDGED"}:
-        assert word in story.WORDS or word in story.ENDS
+        assert word in task_history.WORDS or word in task_history.ENDS
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.04, "0.0 s"), (9.94, "9.9 s"), (10.0, "10 s"), (-3.0, "-3 s")])

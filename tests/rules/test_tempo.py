@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.protocol.snapshot import Rates
-from spoold.rules.cluster.tempo import Left, Tally, Tempo
+from spoold.rules.cluster.throughput import Left, Tally, Tempo
 
 LEFT = Left(tasks=10, slots=2)
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spoold.rules.redaction.masking import Mask
-from spoold.rules.redaction.shapes import MOST, SHAPES, WORD, Shape
+from spoold.rules.redaction.token_shapes import MOST, SHAPES, WORD, Shape
 
 BY_INDEX = [pytest.param(shape, id=f"{shape.name}-{number}") for number, shape in enumerate(SHAPES)]
 MASK = Mask({}, tokens=True)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from spoold.protocol.doctor_report import Remark, Strategy
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Remark, Strategy
-from spoold.rules.share.verdict import chosen, conclude, line, ordered
+from spoold.rules.share.mount_options import chosen, conclude, line, ordered
 
 
 def against(*strategies: Strategy, host: str = "", problem: str = "it is so") -> Remark:

@@ -1,7 +1,7 @@
 """Which entries of a batch's context count, and which do not know each other."""
 
-from spoold.protocol.entry import EntryName
-from spoold.rules.tree.versions import latest, rivals, unseen, version
+from spoold.protocol.context_entry import EntryName
+from spoold.rules.tree.context_versions import latest, rivals, unseen, version
 
 
 def entry(number: int, base: int = 0, node: str = "a", name: str = "x") -> EntryName:

@@ -13,14 +13,13 @@ import pytest
 
 from spoold.protocol.names import key
 from spoold.protocol.result import Code
+from spoold.rules.cluster.pool_clock import LOOK_AGAIN_S, Now
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Parent, TypeFacts
-from spoold.rules.gates.gate import TaskGate, Tasks, TypeGate, Wake
+from spoold.rules.gates.gate import PASS, Refuse, TaskGate, Tasks, TypeGate, Verdict, Wait, Wake
 from spoold.rules.gates.registry import registered
-from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import LOOK_AGAIN_S, Now
-from spoold.rules.scheduling.promoting import LaneView, displaced, promotions
+from spoold.rules.scheduling.promotion import LaneView, displaced, promotions
+from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules.strategies import limited, name
 
 NOW = Now(1000.0, 1_770_000_000.0)

@@ -4,16 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spoold.protocol.names import TaskName
-from spoold.rules.gates import budget, locks
+from spoold.rules.cluster.pool_clock import Now
+from spoold.rules.gates import budget_gate, lock_gate
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Parent, TypeFacts
+from spoold.rules.gates.lock_holders import Demand
 from spoold.rules.gates.registry import holds, unbook
-from spoold.rules.locks.demand import Demand
+from spoold.rules.gates.resources import Capacity, Stock
 from spoold.rules.scheduling.backlog import Backlog
-from spoold.rules.scheduling.entry import Entry
-from spoold.rules.scheduling.moment import Now
-from spoold.rules.scheduling.promoting import LaneView, promotions
-from spoold.rules.scheduling.resources import Capacity, Stock
-from spoold.rules.scheduling.yielding import Standing, Way
+from spoold.rules.scheduling.promotion import LaneView, promotions
+from spoold.rules.scheduling.queues import Standing, Way
+from spoold.rules.scheduling.waiting_task import Entry
 
 NOW = Now(1000.0, 1000.0)
 UNITS = 6
@@ -78,7 +78,7 @@ def test_nobody_waits_for_what_less_urgent_ready_tasks_hold(
 def test_a_gate_that_is_not_there_and_facts_that_are_not_gathered_hold_nothing() -> None:
     facts = Facts(0.0, lambda _: Parent.UNKNOWN)
     nothing = (NO_CONDITIONS, facts)
-    assert not any(holds(gate, nothing, nothing) for gate in ("nosuch", "deadline", budget.NAME, locks.NAME))
+    assert not any(holds(gate, nothing, nothing) for gate in ("nosuch", "deadline", budget_gate.NAME, lock_gate.NAME))
     unbook(*nothing)
 
 
@@ -87,9 +87,10 @@ def test_a_ready_task_holds_what_a_waiting_one_wants_only_where_their_locks_clas
     waiting = Entry(named("w", 1, 1).encode(), lane(1), _locking("src/a"))
     for pattern, clash in (("src/**", True), ("docs/**", False)):
         assert (
-            backlog.holds(waiting, locks.NAME, Standing(named("r", 2, 2), lane(1), _locking(pattern)), NOW) is clash
+            backlog.holds(waiting, lock_gate.NAME, Standing(named("r", 2, 2), lane(1), _locking(pattern)), NOW)
+            is clash
         )
 
 
 def _locking(pattern: str) -> Conditions:
-    return Conditions(more=((locks.NAME, Demand((pattern,))),))
+    return Conditions(more=((lock_gate.NAME, Demand((pattern,))),))

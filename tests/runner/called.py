@@ -9,7 +9,7 @@ def main() -> None:
     # Ours, for this process only: what runs the call must not get it from here.
     sys.path[:] = [*sys.path, *plan["ours"]]
     from spoold.runner.job import Call, Ending, Job
-    from spoold.runner.runner import Runner
+    from spoold.runner.job_runner import Runner
 
     runner = Runner(1, environ=plan["env"], **plan["options"])
     call = Call(plan["target"], (plan["modules"],), {}, (plan["where"],))

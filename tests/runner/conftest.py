@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 
 from spoold.runner.job import Command, Job
-from spoold.runner.runner import Runner, become_subreaper
+from spoold.runner.job_runner import Runner, become_subreaper
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from spoold.runner import tree
+from spoold.runner import process_tree
 from spoold.runner.job import Call, Command, Ending, Job
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 
 PATIENCE_S = 20.0
 _marks = itertools.count(1)
@@ -96,7 +96,7 @@ def marked(mark: str) -> list[int]:
 
 def lives(pid: int) -> bool:
     """Whether the process runs; a zombie that nobody has collected yet does not."""
-    seen = tree.look(pid)
+    seen = process_tree.look(pid)
     return seen is not None and seen.alive
 
 

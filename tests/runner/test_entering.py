@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner import launcher
+from spoold.runner import running_job
 from spoold.runner.job import Call, Command, Ending, Within
 from tests.runner.processes import Bench
 
@@ -21,7 +21,7 @@ def start(request: pytest.FixtureRequest, bench: Bench, monkeypatch: pytest.Monk
     if request.param == "forked":
         # What a supervisor does where no launcher can be used: it loads this first.
         (bench.where / "sitecustomize.py").write_text("")
-        monkeypatch.setattr("spoold.runner.slot._BOOT", FORKED)
+        monkeypatch.setattr("spoold.runner.job_runner._BOOT", FORKED)
     run = (
         Call("os:getcwd")
         if request.param == "called"
@@ -35,7 +35,8 @@ def start(request: pytest.FixtureRequest, bench: Bench, monkeypatch: pytest.Monk
 
 
 FORKED = (
-    "import sys; sys.path.append({root!r}); from spoold.runner import launcher; launcher.usable = lambda: False; "
+    "import sys; sys.path.append({root!r}); from spoold.runner import running_job; "
+    "running_job.launcher_usable = lambda: False; "
     "from spoold.runner.boot import main; main({worker}, {where!r}, {calls!r})"
 )
 
@@ -53,7 +54,7 @@ def refused(ending: Ending) -> str:
 def test_at_a_directory_or_below_it(start: Start, tmp_path: Path) -> None:
     top, inner = tmp_path / "repo", tmp_path / "repo" / "a" / "b"
     inner.mkdir(parents=True)
-    assert launcher.usable()
+    assert running_job.launcher_usable()
     assert where(start(top, (top,))) == str(top)
     assert where(start(inner, (tmp_path / "none", top))) == str(inner)
     assert where(start(inner, (Path("/"),))) == str(inner)

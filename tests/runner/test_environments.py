@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spoold.runner import seeking
+from spoold.runner import start_checks
 from tests.runner.environments import BASE, Environment, draw
 
 SEEDS = 12
@@ -91,12 +91,12 @@ def test_another_interpreter_may_be_named(tmp_path: Path) -> None:
 
 
 def test_an_interpreter_that_cannot_call_anything_is_named(tmp_path: Path) -> None:
-    assert seeking.useless(sys.executable) is None
-    assert "cannot be started" in (seeking.useless("/no/such/python") or "")
+    assert start_checks.useless(sys.executable) is None
+    assert "cannot be started" in (start_checks.useless("/no/such/python") or "")
     old = tmp_path / "old"
     for version, problem in (("3.10", "is Python 3.10"), ("no number", "is no Python")):
         old.write_text(f"#!/bin/sh\necho {version}\n")
         old.chmod(0o755)
-        assert seeking.useless(str(old)) == problem
+        assert start_checks.useless(str(old)) == problem
     old.write_text("#!/bin/sh\necho a library is missing >&2; exit 1\n")
-    assert seeking.useless(str(old)) == "is no Python that starts here: a library is missing"
+    assert start_checks.useless(str(old)) == "is no Python that starts here: a library is missing"

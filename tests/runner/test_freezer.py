@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner import freezer, tree
-from spoold.runner.ice import Ice
-from spoold.runner.lease import Lease
+from spoold.runner import freezer, process_tree
+from spoold.runner.freezer import Stopper
+from spoold.runner.supervisor import Lease
 from tests.runner.processes import eventually, lives, new_mark
 from tests.runner.test_lease import NoGuard, run_of
 from tests.runner.test_runner_freeze import group
@@ -152,8 +152,8 @@ def test_what_a_group_does_not_freeze_in_time_gets_its_signal_before_the_group_i
     monkeypatch.setattr(os, "kill", kill)
     sent: list[dict[str, object]] = []
 
-    def find(run: object) -> list[tree.Seen]:
-        seen = tree.look(process.pid)
+    def find(run: object) -> list[process_tree.Seen]:
+        seen = process_tree.look(process.pid)
         return [seen] if seen is not None else []
 
     try:
@@ -170,4 +170,4 @@ def test_what_a_group_does_not_freeze_in_time_gets_its_signal_before_the_group_i
     finally:
         process.kill()
         process.wait()
-    assert isinstance(run.ice, Ice)
+    assert isinstance(run.ice, Stopper)

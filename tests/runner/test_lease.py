@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from spoold.runner import tree
-from spoold.runner.freezer import Room
-from spoold.runner.ice import Guard
-from spoold.runner.lease import Lease
-from spoold.runner.run import Run
+from spoold.runner import process_tree
+from spoold.runner.freezer import Guard, Room
+from spoold.runner.running_job import Run
+from spoold.runner.supervisor import Lease
 from tests.runner.processes import eventually
 
 
@@ -31,14 +30,14 @@ class NoGuard:
     def dismiss(self) -> None: ...
 
 
-def lease_of(find: Callable[[Run], list[tree.Seen]], send: Callable[[dict[str, Any]], None]) -> Lease:
+def lease_of(find: Callable[[Run], list[process_tree.Seen]], send: Callable[[dict[str, Any]], None]) -> Lease:
     """The lease of a slot that has no control group."""
     return Lease(find, send, Room("", 0, 0), cast(type[Guard], NoGuard))
 
 
 def test_what_does_not_stand_still_in_time_is_killed() -> None:
     # A process that is not ours to stop: the signal goes nowhere, and it goes on.
-    stranger = tree.Seen(2**22 + 1, [b"R"] + [b"1"] * 40)
+    stranger = process_tree.Seen(2**22 + 1, [b"R"] + [b"1"] * 40)
     sent: list[dict[str, Any]] = []
     lease, run = lease_of(lambda run: [stranger], sent.append), run_of({})
     lease.until = 0.0
@@ -56,8 +55,8 @@ def test_what_does_not_stand_still_in_time_is_killed() -> None:
 def test_what_is_continued_by_others_is_stopped_again() -> None:
     process = subprocess.Popen(["sleep", "60"])
 
-    def find(run: Run) -> list[tree.Seen]:
-        seen = tree.look(process.pid)
+    def find(run: Run) -> list[process_tree.Seen]:
+        seen = process_tree.look(process.pid)
         return [seen] if seen is not None else []
 
     def state() -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spoold.runner.job import NoSlot
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, endings, eventually
 
 

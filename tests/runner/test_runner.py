@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner import tree
+from spoold.runner import process_tree
 from spoold.runner.job import Call, Command, Job
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, endings, environment, eventually
 
 
@@ -332,7 +332,7 @@ def test_prestart_makes_supervisors_that_are_used(bench: Bench) -> None:
     warm = [slot.process.pid for slot in bench.runner._live]
     assert len(warm) == 4
     ending = bench.ended(bench.shell("echo $PPID"))
-    launcher = tree.look(int(ending.tail))
+    launcher = process_tree.look(int(ending.tail))
     assert launcher is not None
     assert launcher.parent in warm
 

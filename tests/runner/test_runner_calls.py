@@ -9,8 +9,8 @@ import pytest
 
 from spoold.protocol import codec
 from spoold.runner.job import Call, Command, Ending, Job
+from spoold.runner.job_runner import Runner
 from spoold.runner.pyhost import VALUE_MAX
-from spoold.runner.runner import Runner
 from spoold.runner.wire import ANSWER_MAX
 from tests.runner.processes import PATIENCE_S, Bench, environment, lives
 

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from spoold.runner import tree
+from spoold.runner import process_tree
 from spoold.runner.job import Call, Command
-from spoold.runner.launcher import Launcher
-from spoold.runner.runner import Runner
-from spoold.runner.sweep import sweep
+from spoold.runner.job_runner import Runner, sweep
+from spoold.runner.running_job import Launcher
 from tests.runner.processes import Bench, environment, eventually, lives, marked, new_mark
 from tests.runner.test_runner_limits import STUBBORN
 
@@ -60,14 +59,14 @@ class Driver:
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"where": str(where), "scripts": scripts, **settings}) + "\n")
         self.process.stdin.flush()
-        self._started: list[tree.Seen] = []
+        self._started: list[process_tree.Seen] = []
         try:
             # 4 sleeps and the shells around them, per job
             eventually(lambda: self.sleeping() >= (3 if script == STUBBORN else 1) * jobs)
         except BaseException:
             self.end()
             raise
-        self._started = tree.below(self.process.pid)
+        self._started = process_tree.below(self.process.pid)
 
     def sleeping(self) -> int:
         return len(marked(self.mark))
@@ -87,9 +86,9 @@ class Driver:
 
     def end(self) -> None:
         """Kills it and all that it started: what is stopped, or lost its supervisor, would hear of no end."""
-        started = [*self._started, *tree.below(self.process.pid)]
+        started = [*self._started, *process_tree.below(self.process.pid)]
         self.close()
-        left = [seen for seen in started if (now := tree.look(seen.pid)) and now.started == seen.started]
+        left = [seen for seen in started if (now := process_tree.look(seen.pid)) and now.started == seen.started]
         for pid in {*(seen.pid for seen in left), *marked(self.mark)}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -122,7 +121,7 @@ def test_whatever_becomes_of_a_test_nothing_of_its_drivers_is_left(tmp_path: Pat
         with ending_all() as started:
             started.append(driver := Driver(tmp_path, jobs=1))
             # As a supervisor that nobody wakes, and what it has started.
-            stopped.extend(seen.pid for seen in tree.below(driver.process.pid))
+            stopped.extend(seen.pid for seen in process_tree.below(driver.process.pid))
             for _ in range(2):  # one that is stopped goes on when its worker dies
                 for pid in stopped:
                     with suppress(ProcessLookupError):
@@ -149,7 +148,7 @@ def test_a_worker_whose_wire_is_held_open_by_a_fork_leaves_nothing(tmp_path: Pat
     script = f"""
 import os, sys, time
 from spoold.runner.job import Command, Job
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 runner = Runner(1)
 runner.start(Job("a.1", Command(("sleep", "{mark}")), dict(os.environ), "/", "{tmp_path}/log"))
 fork = os.fork()
@@ -200,7 +199,7 @@ def test_the_workers_own_helpers_are_no_orphans(bench: Bench) -> None:
     script = f"""
 import os, subprocess, sys
 from spoold.runner.job import Command, Job
-from spoold.runner.runner import Runner, become_subreaper
+from spoold.runner.job_runner import Runner, become_subreaper
 from spoold.system.leftovers import Leftovers
 assert become_subreaper()
 helper = subprocess.Popen(["sleep", "{bench.mark}"])
@@ -417,7 +416,7 @@ def test_a_killed_launcher_takes_its_job_along_and_is_replaced(bench: Bench) -> 
     bench.runner.start(bench.shell("setsid sleep $MARK & sleep $MARK"))
     eventually(lambda: len(bench.marked()) >= 3)
     (slot,) = bench.runner._live
-    (launcher,) = [seen.pid for seen in tree.children(slot.process.pid) if named(seen.pid, "task-launcher")]
+    (launcher,) = [seen.pid for seen in process_tree.children(slot.process.pid) if named(seen.pid, "task-launcher")]
     os.kill(launcher, signal.SIGKILL)
     ending = bench.next()
     assert (ending.kind, ending.exit_code) == ("lost", None)
@@ -453,7 +452,7 @@ def test_nothing_that_ends_tasks_is_called_spool(bench: Bench) -> None:
     bench.runner.start(bench.shell("sleep $MARK & sleep $MARK"))
     eventually(lambda: len(bench.marked()) >= 3)
     (slot,) = bench.runner._live
-    (launcher,) = [seen.pid for seen in tree.children(slot.process.pid) if named(seen.pid, "task-launcher")]
+    (launcher,) = [seen.pid for seen in process_tree.children(slot.process.pid) if named(seen.pid, "task-launcher")]
     for pid in (slot.process.pid, launcher):
         called = [Path(f"/proc/{pid}/{file}").read_bytes() for file in ("comm", "cmdline")]
         # Where the interpreter lies is not ours to name: here it may be below a checkout called spoold.

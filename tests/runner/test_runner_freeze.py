@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner import freezer, tree
+from spoold.runner import freezer, process_tree
 from spoold.runner.job import Call, Job
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, eventually, lives, marked
 from tests.runner.test_runner_death import Driver, drivers
 
@@ -199,7 +199,7 @@ def test_what_a_job_had_stopped_itself_is_not_continued(bench: Bench) -> None:
 
     def state() -> bytes:
         text = pid_file.read_text() if pid_file.exists() else ""
-        seen = tree.look(int(text)) if text.strip() else None
+        seen = process_tree.look(int(text)) if text.strip() else None
         return seen.state if seen is not None else b""
 
     eventually(lambda: state() == b"T")
@@ -245,7 +245,7 @@ def test_one_that_may_continue_does_and_one_that_may_not_is_killed(bench: Bench)
 def stands(worker: int, pids: list[int]) -> bool:
     """Whether all of these are stopped by a signal, or by their control group."""
     frozen = any("frozen 1" in (room / "cgroup.events").read_text() for room in rooms(worker))
-    return frozen or all((seen := tree.look(pid)) is not None and seen.state == b"T" for pid in pids)
+    return frozen or all((seen := process_tree.look(pid)) is not None and seen.state == b"T" for pid in pids)
 
 
 def test_what_is_in_a_frozen_group_is_not_stopped_and_nobody_can_wake_it(grouped: Bench) -> None:
@@ -255,7 +255,7 @@ def test_what_is_in_a_frozen_group_is_not_stopped_and_nobody_can_wake_it(grouped
     (room,) = rooms(os.getpid())
     pids = list(map(int, (room / "cgroup.procs").read_text().split()))
     assert len(pids) >= 3, "a launcher, a shell, and one that left session and tree"
-    assert b"T" not in {seen.state for pid in pids if (seen := tree.look(pid)) is not None}
+    assert b"T" not in {seen.state for pid in pids if (seen := process_tree.look(pid)) is not None}
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     assert not moves(file)

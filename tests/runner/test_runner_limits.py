@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner import tree
+from spoold.runner import process_tree
 from spoold.runner.job import Call, Command, Job
-from spoold.runner.run import Run
-from spoold.runner.weight import Weight
+from spoold.runner.running_job import Run, Weight
 from tests.runner.processes import Bench, eventually
 
 ROOT = str(Path(__file__).resolve().parents[2])
@@ -62,7 +61,7 @@ def test_a_grace_may_be_cut_short_after_the_program_itself_has_ended(bench: Benc
     eventually(lambda: bench.output(job.key).exists())
     bench.runner.stop(job.key, "cancelled", 60)
     pid = int((bench.where / "pid").read_text())
-    eventually(lambda: tree.look(pid) is None)
+    eventually(lambda: process_tree.look(pid) is None)
     assert bench.runner.poll() == []
     bench.runner.stop(job.key, "its claim was taken away", 0)
     assert bench.next().message == "stopped: cancelled"
@@ -175,10 +174,10 @@ def test_one_sample_above_the_cap_kills_nothing() -> None:
 
 
 def test_what_cannot_be_weighed_counts_whole_and_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_ROLLUP", "/proc/{}/nothing-of-that-name")
-    seen = tree.look(os.getpid())
+    monkeypatch.setattr(process_tree, "_ROLLUP", "/proc/{}/nothing-of-that-name")
+    seen = process_tree.look(os.getpid())
     assert seen is not None
-    share, unread = tree.share_of([os.getpid()])
+    share, unread = process_tree.share_of([os.getpid()])
     assert unread == 1
     assert share == pytest.approx(seen.rss, rel=0.2)
     weight = Weight(1)
@@ -190,7 +189,7 @@ def test_what_cannot_be_weighed_counts_whole_and_says_so(bench: Bench, monkeypat
 def test_a_process_that_is_gone_weighs_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    assert tree.share_of([process.pid]) == (0, 0)
+    assert process_tree.share_of([process.pid]) == (0, 0)
 
 
 def test_below_the_cap_memory_is_only_reported(bench: Bench) -> None:

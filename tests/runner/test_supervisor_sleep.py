@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, eventually
 
 # The shipped start of a supervisor comes as the argument of -c: what stands here goes before it.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.runner import tree
+from spoold.runner import process_tree
 from tests.runner.processes import eventually, marked, new_mark
 
 
@@ -18,23 +18,25 @@ def test_a_name_with_blanks_and_parentheses_is_no_trouble(tmp_path: Path) -> Non
     process = subprocess.Popen([str(program), "60"])
     try:
         eventually(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "a) S 1 (b\n")
-        seen = tree.look(process.pid)
+        seen = process_tree.look(process.pid)
         assert seen is not None
         assert (seen.parent, seen.group, seen.session) == (os.getpid(), os.getpgrp(), os.getsid(0))
         assert seen.alive
-        eventually(lambda: (seen := tree.look(process.pid)) is not None and seen.rss > 0)  # its name comes first
+        eventually(
+            lambda: (seen := process_tree.look(process.pid)) is not None and seen.rss > 0
+        )  # its name comes first
         process.kill()
-        eventually(lambda: (seen := tree.look(process.pid)) is not None and not seen.alive)
+        eventually(lambda: (seen := process_tree.look(process.pid)) is not None and not seen.alive)
     finally:
         process.wait()
-    assert tree.look(process.pid) is None
+    assert process_tree.look(process.pid) is None
 
 
 @pytest.mark.parametrize("listed", [True, False])
 def test_descendants_are_found_with_and_without_the_kernels_lists(
     monkeypatch: pytest.MonkeyPatch, listed: bool
 ) -> None:
-    monkeypatch.setattr(tree, "_CHILDREN_LISTED", listed)
+    monkeypatch.setattr(process_tree, "_CHILDREN_LISTED", listed)
     mark = new_mark()
     started: list[subprocess.Popen[bytes]] = []
     script = f"sleep {mark} & setsid sh -c 'sleep {mark}; :' & wait"
@@ -45,10 +47,10 @@ def test_descendants_are_found_with_and_without_the_kernels_lists(
     (process,) = started
     try:
         eventually(lambda: len(marked(mark)) == 4)
-        assert {seen.pid for seen in tree.below(process.pid)} | {process.pid} == set(marked(mark))
-        assert process.pid in {seen.pid for seen in tree.below(os.getpid())}
+        assert {seen.pid for seen in process_tree.below(process.pid)} | {process.pid} == set(marked(mark))
+        assert process.pid in {seen.pid for seen in process_tree.below(os.getpid())}
     finally:
-        left = tree.end(lambda: tree.below(process.pid), lambda: False, patience_s=10)
+        left = process_tree.end(lambda: process_tree.below(process.pid), lambda: False, patience_s=10)
         process.kill()
         process.wait()
     assert left == []
@@ -63,7 +65,7 @@ def test_the_spared_and_their_group_live() -> None:
     try:
         eventually(lambda: len(marked(mark)) == 3)
         spare = frozenset({process.pid})
-        assert tree.end(lambda: tree.below(process.pid), lambda: False, spare, 10) == []
+        assert process_tree.end(lambda: process_tree.below(process.pid), lambda: False, spare, 10) == []
         assert marked(mark) == [process.pid]
         assert process.poll() is None
     finally:
@@ -73,15 +75,15 @@ def test_the_spared_and_their_group_live() -> None:
 
 def test_a_search_that_cannot_succeed_gives_up_and_says_who_is_left() -> None:
     process = subprocess.Popen(["sleep", new_mark()], start_new_session=True)
-    seen = tree.look(process.pid)
+    seen = process_tree.look(process.pid)
     assert seen is not None
-    assert tree.end(lambda: [seen], lambda: False, patience_s=0.05) == [process.pid]
+    assert process_tree.end(lambda: [seen], lambda: False, patience_s=0.05) == [process.pid]
     process.wait()
 
 
 def test_becoming_a_subreaper_is_seen() -> None:
     script = (
-        "from spoold.runner import tree; print(tree.is_subreaper(), tree.become_subreaper(), tree.is_subreaper())"
+        "from spoold.runner import process_tree as t; print(t.is_subreaper(), t.become_subreaper(), t.is_subreaper())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False True True\n"

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from spoold.runner.trying import tried
+from spoold.runner.start_checks import tried
 from tests.e2e.pool import processes, wait_for
 
 ENV = {"PATH": "/usr/bin:/bin"}

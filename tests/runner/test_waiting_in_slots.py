@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.rules.scheduling.ahead import DEPTH, PATIENCE_S
+from spoold.rules.workers.prefetch import DEPTH, PATIENCE_S
 from spoold.runner.job import Call, Job, NoSlot
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, endings, eventually
 
 

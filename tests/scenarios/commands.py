@@ -17,11 +17,10 @@ from typing import Any
 from spoold.protocol import layout
 from spoold.protocol.event import Event
 from spoold.protocol.request import Verb
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store import control, journal
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from tests.scenarios.words import described, normalised, seconds, told
 from tests.support.cluster import Cluster
 from tests.support.faults import How

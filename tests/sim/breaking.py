@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol.checkpoint import parse_checkpoint
+from spoold.protocol.feed_checkpoint import parse_checkpoint
 from spoold.protocol.names import EndedName, TaskName, key, parse_ended, parse_lease, parse_returned, parse_task
 from spoold.runner.job import Job, Kind
 from tests.sim.conduct import Broken

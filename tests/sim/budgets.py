@@ -17,10 +17,10 @@ import json
 import math
 from typing import Any
 
-from spoold.client.budgets import raise_budget
-from spoold.protocol.checkpoint import parse_checkpoint
+from spoold.client.spool.limits_and_budgets import raise_budget
+from spoold.protocol.feed_checkpoint import parse_checkpoint
 from spoold.protocol.names import EndedName, TaskName, key, parse_archived, parse_ended
-from spoold.rules.scheduling.spending import micros
+from spoold.rules.gates.budget_usage import micros
 from spoold.system.scratch import MemoryScratch
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws, token_at

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from spoold.system import chance
+from spoold.system import kernel_random
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def settled(seed: int) -> Iterator[None]:
     """While this lasts, chance is drawn from the seed, and the machine and its user are nobody's."""
     draws = random.Random(seed)
     with (
-        patch.object(chance, "below", draws.randrange),
+        patch.object(kernel_random, "below", draws.randrange),
         patch.object(socket, "gethostname", lambda: "somewhere"),
         patch.object(getpass, "getuser", lambda: "somebody"),
     ):

@@ -11,11 +11,11 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from spoold.protocol.door import parse_batch, parse_door, parse_original
+from spoold.protocol.admission_names import parse_batch, parse_door, parse_original
 from spoold.protocol.lifecycle import Mover, allowed
 from spoold.protocol.names import key, parse_beat, parse_lease, parse_returned, parse_task
 from spoold.protocol.request import Verb, parse_request
-from spoold.store.locked import SHARED
+from spoold.store.locked_renames import SHARED
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 

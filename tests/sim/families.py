@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from spoold.runner.job import Job, Kind
-from spoold.system.loans import Loan
+from spoold.system.slot_loans import Loan
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws
 from tests.sim.programs import Execution, Programs

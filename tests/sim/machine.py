@@ -10,18 +10,18 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from spoold.daemon.nap import ANNOUNCED, OVER, Nap
+from spoold.daemon.signals import SLEEP_ANNOUNCED, SLEEP_OVER, Nap
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.settings import LostShare
-from spoold.rules.scheduling.ahead import DEPTH
+from spoold.rules.workers.prefetch import DEPTH
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch
-from spoold.worker.config import Laptop, PythonSettings, WorkerConfig
 from spoold.worker.handlers.handler import Handler
-from spoold.worker.intake.vacancies import Vacancies
+from spoold.worker.handlers.worker_config import Laptop, PythonSettings, WorkerConfig
+from spoold.worker.intake.claiming import Vacancies
 from spoold.worker.worker import Worker
 from tests.sim.conduct import Broken
 from tests.sim.mount import Mount
@@ -165,14 +165,14 @@ class Machine:
 
     def doze(self, seconds: float, patience_s: float) -> None:
         """A closed lid that says so, and waits for a while until nothing runs. Takes its time."""
-        self._nap.hear(ANNOUNCED)
+        self._nap.hear(SLEEP_ANNOUNCED)
         until = self._scheduler.now + patience_s
         while self._nap.due and self.up and self._scheduler.now < until and not self._rests():
             self._scheduler.sleep(DOZE_LOOK_S)
         self.dozed += self._rests()
         self.suspend(seconds)
         self._scheduler.sleep(seconds)
-        self._nap.hear(OVER)
+        self._nap.hear(SLEEP_OVER)
 
     def _rests(self) -> bool:
         return self.actor is None or (isinstance(self.actor, Worker) and self.actor.asleep)

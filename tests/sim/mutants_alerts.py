@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spoold.protocol.snapshot import Alert
-from spoold.rules.alerts.board import Board, Changes
+from spoold.rules.alerts import Board, Changes
 from tests.sim.mutation import Mutations, Swap
 
 alerts = Mutations("alerts")

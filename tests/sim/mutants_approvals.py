@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.master import questions
-from spoold.master.task_requests import TaskRequests
+from spoold.master.people import task_requests
+from spoold.master.people.task_requests import TaskRequests
 from spoold.protocol.approval import Approval
 from spoold.protocol.names import TaskName
 from spoold.protocol.request import Request, Verb
-from spoold.rules.gates import approval, hold, redo, registry, requested
-from spoold.rules.gates.requested import Requested
-from spoold.rules.scheduling import parked
-from spoold.store import answers
+from spoold.rules.gates import approval_gate, registry, standing_requests, stop_gates
+from spoold.rules.gates.standing_requests import Requested
+from spoold.rules.scheduling import waiting_task
+from spoold.store import approval_answers
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts import starting
 from tests.sim.mutation import Mutations, Swap
@@ -28,7 +28,9 @@ def _without(gate: Any) -> Swap:
 
 def _decided_as(decision: Any) -> list[Swap]:
     """What decides, for the leader and for the worker."""
-    return [(module, "decision", decision) for module in (approval, questions, parked, answers)]
+    return [
+        (module, "decision", decision) for module in (approval_gate, task_requests, waiting_task, approval_answers)
+    ]
 
 
 @approvals.add(
@@ -38,17 +40,17 @@ def approval_not_asked() -> list[Swap]:
     def yes(fs: FileSystem, name: TaskName, asked: Approval, token: str) -> Requested:
         return Requested(Request(Verb.APPROVE, name.id, "1"))
 
-    return [_without(approval.GATE), (starting, "decided", yes)]
+    return [_without(approval_gate.GATE), (starting, "decided", yes)]
 
 
 @approvals.add("what is held waits", "The gate of holds is always open.")
 def hold_not_asked() -> list[Swap]:
-    return [_without(hold.GATE)]
+    return [_without(stop_gates.HOLD)]
 
 
 @approvals.add("a rejected task never starts", "A rejection is taken for an approval.")
 def rejection_is_an_approval() -> list[Swap]:
-    decision = requested.decision
+    decision = standing_requests.decision
 
     def mild(requests: Sequence[Requested], asked: Approval, order: str) -> Requested | None:
         found = decision(requests, asked, order)
@@ -61,7 +63,7 @@ def rejection_is_an_approval() -> list[Swap]:
 
 @approvals.add("an answer is about one round", "An approval of an earlier round counts after a retry, too.")
 def round_does_not_count() -> list[Swap]:
-    decision = requested.decision
+    decision = standing_requests.decision
     kept: dict[str, Requested] = {}
 
     def any_round(requests: Sequence[Requested], asked: Approval, order: str) -> Requested | None:
@@ -76,15 +78,15 @@ def round_does_not_count() -> list[Swap]:
 
 @approvals.add("what was sent back runs again", "A redo gives the task its new round, and runs nothing again.")
 def redo_runs_nothing() -> list[Swap]:
-    return [(redo, "left", lambda one, seen: [])]
+    return [(standing_requests, "left", lambda one, seen: [])]
 
 
 @approvals.add("a redo is about one round", "A redo of an earlier round is done again in the next one.")
 def redo_of_any_round() -> list[Swap]:
     def of_any(requests: Sequence[Requested], order: str) -> Requested | None:
-        return next(filter(redo.is_redo, requests), None)
+        return next(filter(standing_requests.is_redo, requests), None)
 
-    return [(redo, "standing", of_any)]
+    return [(standing_requests, "standing", of_any)]
 
 
 @approvals.add("nothing is asked after the end", "What was asked about a task is left when the task has ended.")
@@ -99,7 +101,7 @@ def answer_not_heard() -> list[Swap]:
 
 @approvals.add("the result says what was answered", "The result says the first choice, whatever was answered.")
 def answer_not_recorded() -> list[Swap]:
-    record = requested.record
+    record = standing_requests.record
 
     def made_up(given: Requested, ask: str, choices: Sequence[str]) -> dict[str, Any]:
         return {**record(given, ask, choices), "answer": "green"}
@@ -109,4 +111,4 @@ def answer_not_recorded() -> list[Swap]:
 
 @approvals.add("people are asked once", "A question is put although one stands.", harmless=True)
 def asked_again() -> list[Swap]:
-    return [(questions, "question", lambda requests, order: None)]
+    return [(task_requests, "question", lambda requests, order: None)]

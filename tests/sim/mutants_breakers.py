@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spoold.master import breakers as counting
-from spoold.master.desk import Desk
-from spoold.rules.scheduling.breakers import Row
-from spoold.rules.scheduling.resources import Capacity
+from spoold.master.limits import capacity as counting
+from spoold.master.state.leader_state import Desk
+from spoold.rules.gates.breaker_gate import Row
+from spoold.rules.gates.resources import Capacity
 from tests.sim.mutation import Mutations, Swap
 
 breakers = Mutations("breakers")
@@ -25,13 +25,13 @@ def opens_never() -> list[Swap]:
 
 @breakers.add("one task tries, and the others follow only after it", "When the time is over, all go at once.")
 def probe_floods() -> list[Swap]:
-    look = counting.look
+    look = counting.look_at_breakers
 
     def flooding(desk: Desk) -> tuple[dict[str, Capacity], dict[str, int]]:
         capacity, used = look(desk)
         return {name: replace(own, units=1000 * own.units) for name, own in capacity.items()}, used
 
-    return [(counting, "look", flooding)]
+    return [(counting, "look_at_breakers", flooding)]
 
 
 @breakers.add("what says nothing counts nowhere", "A cancelled attempt, or one that is tried later, is a failure.")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from spoold.master import budgets as master_budgets
-from spoold.master.budgets import Budgets
-from spoold.master.coverage import Coverage
-from spoold.master.desk import Desk
-from spoold.master.feed import Feed
-from spoold.rules.scheduling.budgets import Purse
+from spoold.master.limits import budget_accounts as master_budgets
+from spoold.master.limits.budget_accounts import Budgets
+from spoold.master.limits.result_stream import Coverage, Feed
+from spoold.master.state.leader_state import Desk
+from spoold.rules.gates.budget_gate import Purse
 from tests.sim.mutation import Mutations, Swap
 
 budgets = Mutations("budgets")

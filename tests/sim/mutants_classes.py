@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.rules.scheduling.shares import DEFAULT, Shares
+from spoold.rules.gates.resources import DEFAULT, Shares
 from tests.sim.mutation import Mutations, Swap
 
 classes = Mutations("classes")

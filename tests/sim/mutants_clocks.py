@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.store.clocks import CommonClock
+from spoold.store.pool_clock import CommonClock
 from tests.sim.mutation import Mutations, Swap
 
 clocks = Mutations()

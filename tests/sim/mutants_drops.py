@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from spoold.master import batches, drops, durability, kept, originals
-from spoold.master.desk import Desk
-from spoold.master.originals import Originals
-from spoold.master.rejudging import Rejudging
-from spoold.protocol.door import BatchName
-from spoold.protocol.drop import WHOLE
-from spoold.store import absence
+from spoold.master.intake import batch_admission, deferred_drops, drops
+from spoold.master.intake.drops import Originals
+from spoold.master.intake.requeue_changed import Rejudging
+from spoold.master.state.leader_state import Desk
+from spoold.protocol.admission_names import BatchName
+from spoold.protocol.names import WHOLE
+from spoold.store import existence
 from tests.sim.mutation import Mutations, Swap
 
 slow = Mutations(world="slow")
@@ -17,17 +17,17 @@ reused = Mutations(world="reused")
 
 @slow.add("durable", "A leader admits what was copied into the drop box without making it durable.")
 def drop_not_made_durable() -> list[Swap]:
-    return [(durability, "needed", lambda *_: False)]
+    return [(deferred_drops, "must_be_durable", lambda *_: False)]
 
 
 def _removed_at_once(desk: Desk, name: BatchName) -> bool:
-    absence.remove(desk.store.fs, desk.door.at(name.encode()))
+    existence.remove(desk.store.fs, desk.door.at(name.encode()))
     return True
 
 
 @slow.add("no line is lost", "A batch file is removed after its last line, and nobody looks what its writer adds.")
 def no_second_look_after_the_move() -> list[Swap]:
-    return [(kept, "keep", _removed_at_once)]
+    return [(batch_admission, "keep_watched", _removed_at_once)]
 
 
 @slow.add("no line is lost", "A batch that is called whole is never looked at again, whatever its writer adds.")
@@ -35,7 +35,7 @@ def promise_believed() -> list[Swap]:
     def promised(drop: str) -> bool:
         return drop.endswith(WHOLE)
 
-    return [(batches, "is_our_batch", promised), (drops, "is_our_batch", promised)]
+    return [(batch_admission, "is_our_batch", promised), (drops, "is_our_batch", promised)]
 
 
 @slow.add("no line is lost", "What was rejected unfinished is never looked at again.")
@@ -45,7 +45,7 @@ def rejection_for_ever() -> list[Swap]:
 
 @reused.add("own file", "A single drop of a stranger becomes the task by rename.")
 def the_drop_becomes_the_task() -> list[Swap]:
-    return [(originals, "wanted", lambda *_: False)]
+    return [(drops, "wanted", lambda *_: False)]
 
 
 @reused.add("no drop is lost", "The original of a task is removed, and nobody looks what it says by then.")
@@ -60,4 +60,4 @@ def rejected_file_written_again() -> list[Swap]:
 
 @reused.add("no drop is lost", "Of a batch that is watched only the size counts, and not what it says.")
 def batch_compared_by_size() -> list[Swap]:
-    return [(kept, "in_name", lambda _: b"")]
+    return [(batch_admission, "in_name", lambda _: b"")]

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Set
 from dataclasses import replace
 
-from spoold.master.membership import Membership
-from spoold.master.view import View
+from spoold.master.listing.batch_members import Membership
+from spoold.master.state.tree_view import View
 from spoold.protocol.lifecycle import State
 from spoold.protocol.result import Code
-from spoold.rules.gates import after_failed, registry
+from spoold.rules.gates import dependency_gates, registry
 from spoold.rules.gates.facts import OVER, Conditions, Facts, Parent
-from spoold.rules.gates.verdicts import PASS, Refuse, Verdict, Wait
-from spoold.rules.scheduling.members import Members, Phase
+from spoold.rules.gates.gate import PASS, Refuse, Verdict, Wait
+from spoold.rules.scheduling.batch_members import Members, Phase
 from tests.sim.mutation import Mutations, Swap
 
 edges = Mutations(world="edges")
 
 
 def _gate(judge: Callable[[Conditions, Facts], Verdict]) -> list[Swap]:
-    mine = replace(after_failed.GATE, judge=judge, parts=None)
-    gates = [mine if gate is after_failed.GATE else gate for gate in registry.TASK_GATES]
+    mine = replace(dependency_gates.AFTER_FAILED, judge=judge, parts=None)
+    gates = [mine if gate is dependency_gates.AFTER_FAILED else gate for gate in registry.TASK_GATES]
     return [(registry, "TASK_GATES", gates)]
 
 
@@ -36,7 +36,7 @@ def clean_up_after_any() -> list[Swap]:
 
 @edges.add("after_failed", "A clean-up is skipped as soon as one of its tasks has completed.")
 def skipped_too_early() -> list[Swap]:
-    whole = after_failed.judge
+    whole = dependency_gates.judge_after_failed
 
     def hasty(conditions: Conditions, facts: Facts) -> Verdict:
         if any(facts.parent(p) is Parent.COMPLETED for p in conditions.needs_failed):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from spoold.master import batches, doors, durability
-from spoold.master.batches import Batches
-from spoold.master.desk import Desk
-from spoold.master.leadership import Leadership
-from spoold.master.place import Place
-from spoold.master.view import View
+from spoold.master.intake import admission_directories, batch_admission, deferred_drops
+from spoold.master.intake.batch_admission import Batches
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.leadership import Leadership
+from spoold.master.state.tree_view import Place, View
 from spoold.protocol.lifecycle import State
 from spoold.store import mover
 from spoold.store.mover import Moved
 from spoold.store.store import Store
 from spoold.system.filesystem import FileSystem
-from spoold.worker.intake.claims import Claims
+from spoold.worker.attempts.claims import Claims
 from tests.sim.mutation import Mutations, Swap
 
 forgetful = Mutations(world="forgetful")
@@ -36,7 +35,7 @@ def batch_removed_at_once() -> list[Swap]:
 def batch_not_begun_again() -> list[Swap]:
     kept = Batches._kept
 
-    def content(self: Batches, desk: Desk, under_way: batches._Open) -> bool:
+    def content(self: Batches, desk: Desk, under_way: batch_admission._Open) -> bool:
         under_way.vanished = desk.missing.vanished
         return kept(self, desk, under_way)
 
@@ -45,7 +44,7 @@ def batch_not_begun_again() -> list[Swap]:
 
 @doors_forgotten.add("nothing is remembered", "A leader never looks behind its own door again.")
 def own_door_not_looked_behind() -> list[Swap]:
-    look = doors.look_behind
+    look = admission_directories.look_behind
 
     def once(desk: Desk) -> None:
         if desk.missing.vanished:
@@ -53,7 +52,7 @@ def own_door_not_looked_behind() -> list[Swap]:
         else:
             look(desk)
 
-    return [(doors, "look_behind", once)]
+    return [(admission_directories, "look_behind", once)]
 
 
 @forgetful.add("nothing is remembered", "A submitter does not look whether what it published is still there.")
@@ -86,4 +85,4 @@ def success_outlives_its_commit() -> list[Swap]:
 
 @slow_forgetful.add("durable", "A leader admits what it has read, whatever a power cut has left of it since.")
 def judged_from_memory() -> list[Swap]:
-    return [(durability, "_is_still", lambda *_: True)]
+    return [(deferred_drops, "_is_still", lambda *_: True)]

@@ -10,8 +10,8 @@ from spoold.rules.cluster.liveness import Absence
 from spoold.runner.job import Job
 from spoold.worker.attempts import starting
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.resuming import Resuming
-from spoold.worker.handlers.preparing import prepare
+from spoold.worker.attempts.lease import Resuming
+from spoold.worker.handlers.job_preparation import prepare
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 

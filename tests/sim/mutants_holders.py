@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from spoold.master import holding, learning
-from spoold.master.desk import Desk
+from spoold.master import stages
+from spoold.master.listing import task_metadata
+from spoold.master.state.leader_state import Desk
 from spoold.protocol.lifecycle import State
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions
+from spoold.rules.gates.lock_holders import Demand, Line, Turn, Waiter
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.locks.demand import Demand
-from spoold.rules.locks.turns import Line, Turn, Waiter
-from spoold.rules.scheduling.locking import Locking
+from spoold.rules.scheduling.backlog import Locking
 from tests.sim.mutation import Mutations, Swap
 
 holders = Mutations(world="locks")
@@ -21,7 +21,7 @@ holders = Mutations(world="locks")
 
 @holders.add("locks", "A task that is ready holds nothing before it is claimed.")
 def only_claims_hold() -> list[Swap]:
-    known = holding._known
+    known = stages._known
 
     def claimed(desk: Desk) -> Iterator[tuple[str, Demand]]:
         for task_key, demand in known(desk):
@@ -32,7 +32,7 @@ def only_claims_hold() -> list[Swap]:
     def nothing(self: Locking, file: str, groups: object) -> None:
         return
 
-    return [(holding, "_known", claimed), (Locking, "choose", nothing)]
+    return [(stages, "_known", claimed), (Locking, "choose", nothing)]
 
 
 @holders.add("locks", "A new leader gives locks away though it has not read what the claims lock.")
@@ -40,7 +40,7 @@ def what_is_not_read_holds_nothing() -> list[Swap]:
     def nothing(task: Task) -> Conditions:
         return replace(conditions_of(task), more=())
 
-    return [(learning, "conditions_of", nothing)]
+    return [(task_metadata, "conditions_of", nothing)]
 
 
 @holders.add("locks", "Tasks that read the same as another writes may run beside it.")

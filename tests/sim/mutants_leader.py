@@ -10,26 +10,27 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from spoold.master import batches, doors, duplicates, placing, reaping, relisting, requests
-from spoold.master.batches import Batches
-from spoold.master.changes import EVERYTHING, Changes, Found, Wanted
-from spoold.master.desk import Desk
-from spoold.master.leadership import Leadership, _path
-from spoold.master.place import Place
-from spoold.master.staging import Staging
-from spoold.master.view import View, _parse_returned
+from spoold.master.intake import admission_directories, batch_admission
+from spoold.master.intake.batch_admission import Batches, Staging
+from spoold.master.listing import refresh as listing
+from spoold.master.people import requests
+from spoold.master.state import rejecting
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.leadership import Leadership, _path
+from spoold.master.state.tree_view import EVERYTHING, Changes, Found, Place, View, Wanted, _parse_returned
+from spoold.master.tasks import reaping, scheduler
 from spoold.protocol import layout
-from spoold.protocol.door import parse_batch
+from spoold.protocol.admission_names import parse_batch
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
 from spoold.protocol.names import LeaseName, key, parse_ended, parse_task
-from spoold.rules.cluster import succession
+from spoold.rules.cluster import election
 from spoold.rules.entry.admission import Admit
-from spoold.rules.gates import parents, registry
+from spoold.rules.gates import dependency_gates, registry
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.scheduling.resources import Stock
-from spoold.store import beats, control
-from spoold.store.lane_moves import list_lanes
+from spoold.rules.gates.resources import Stock
+from spoold.store import control, heartbeats
+from spoold.store.lanes_and_archive import list_lanes
 from spoold.system.filesystem import FileSystem
 from tests.sim.mutation import Mutations, Swap
 
@@ -45,7 +46,7 @@ def reaping_by_wall_clock() -> list[Swap]:
         return age_s >= desk.store.settings.heartbeat.dead_after_s
 
     def watch(desk: Desk, *_: Collection[str]) -> list[str]:
-        read = {node: beats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
+        read = {node: heartbeats.read(desk.store.fs, beat) for node, beat in desk.view.beats.items()}
         return sorted({n for n, beat in read.items() if stamp_is_old(desk, beat)} - {desk.store.writer})
 
     return [(reaping, "watch", watch)]
@@ -88,28 +89,28 @@ def door_left_open() -> list[Swap]:
             if parse_task(name) or parse_batch(name):
                 desk.store.move(Mover.LEADER, "RECEIVED", layout.join(door, name), desk.door.at(name))
 
-    return [(doors, "_shut", leave)]
+    return [(admission_directories, "_shut", leave)]
 
 
 @leader.add("one token", "A drop that names its id is admitted without going through the leader's own door.")
 def admitted_past_the_door() -> list[Swap]:
     def admit(desk: Desk, drop: str, verdict: Admit) -> None:
-        placing.place_admitted(desk, layout.join(layout.PENDING, drop), verdict, drop)
+        scheduler.place_admitted(desk, layout.join(layout.PENDING, drop), verdict, drop)
 
-    return [(doors, "admit", admit)]
+    return [(admission_directories, "admit", admit)]
 
 
 @leader.add("durable before published", "The lines of a batch are published before they are durable.")
 def batch_not_durable() -> list[Swap]:
     def expand(self: Batches, desk: Desk, under_way: Any) -> bool:
         try:
-            lines = list(islice(under_way.lines, batches.PER_STEP))
+            lines = list(islice(under_way.lines, batch_admission.PER_STEP))
             for line in lines:
                 if not desk.view.known(line.name.id):
                     self._staging.stage(desk, line)
             for staged in list(self._staging.lines):
                 self._staging.publish(desk, staged)
-            return len(lines) == batches.PER_STEP or self._finish(desk, under_way.name)
+            return len(lines) == batch_admission.PER_STEP or self._finish(desk, under_way.name)
         except BaseException:
             self._open = None
             raise
@@ -160,30 +161,30 @@ def plans_without_lease() -> list[Swap]:
 
 @leader.add("(policy alone)", "A standby takes over at once: leaders change all the time.", harmless=True)
 def standby_does_not_wait() -> list[Swap]:
-    decide = succession.decide
+    decide = election.decide
 
-    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> succession.Decision:
+    def impatient(tokens: list[LeaseName], me: str, *, silent_s: float, **more: Any) -> election.Decision:
         # Not quite at once: two who take the token from each other at every step leave no time for any work.
         return decide(tokens, me, silent_s=math.inf if silent_s >= 1.0 else silent_s, **more)
 
-    return [(succession, "decide", impatient)]
+    return [(election, "decide", impatient)]
 
 
 @leader.add("a child starts after its parents", "The gate of dependencies is always open.")
 def dependencies_skipped() -> list[Swap]:
-    others = [gate for gate in registry.TASK_GATES if gate is not parents.COMPLETED]
+    others = [gate for gate in registry.TASK_GATES if gate is not dependency_gates.COMPLETED]
     return [(registry, "TASK_GATES", others)]
 
 
 @leader.add("limits hold under one leader", "The limit of a type is not asked.")
 def limit_ignored() -> list[Swap]:
-    facts = placing.lane_facts
+    facts = scheduler.lane_facts
 
     def unlimited(desk: Desk, lanes: Any) -> dict[str, TypeFacts]:
         found = facts(desk, lanes)
         return {lane: replace(fact, stock=Stock()) for lane, fact in found.items()}
 
-    return [(placing, "lane_facts", unlimited)]
+    return [(scheduler, "lane_facts", unlimited)]
 
 
 @leader.add("listed as tokens flow", "A leader that believes one listing lists against the flow.")
@@ -198,12 +199,12 @@ def listed_against_the_flow() -> list[Swap]:
         self._refresh_branches(fs, State.CLAIMED, self.claimed, fs.list(layout.CLAIMED), found)
         self._refresh_branches(fs, State.READY, self.ready, list(list_lanes(fs, layout.READY)), found)
         self.pending = sorted(fs.list(layout.PENDING))
-        self.requests, self.beats = control.list_requests(fs), beats.list_beats(fs)
+        self.requests, self.beats = control.list_requests(fs), heartbeats.list_beats(fs)
         found.changes.missing = [k for k, place in found.gone.items() if self.where.get(k) == place]
         self._found = Found()
         return found.changes
 
-    return [(View, "refresh", refresh), (relisting, "VANISHED_AFTER", 1)]
+    return [(View, "refresh", refresh), (listing, "VANISHED_AFTER", 1)]
 
 
 @leader.add("written once", "A line is staged once more while the file that was staged first may still be published.")
@@ -222,7 +223,7 @@ def duplicates_not_checked() -> list[Swap]:
 
 @leader.add("discover by listing", "A task that cannot be opened just now is taken for one that does not exist.")
 def unopened_twin_is_none() -> list[Swap]:
-    duplicate, known = duplicates.judge, View.known
+    duplicate, known = rejecting.judge_duplicate, View.known
     unopened: set[str] = set()
 
     def hasty(desk: Desk, drop: str, admit: Admit, new: Any) -> Any:
@@ -234,7 +235,7 @@ def unopened_twin_is_none() -> list[Swap]:
     def seen(self: View, task_id: str) -> bool:
         return key(task_id) not in unopened and known(self, task_id)
 
-    return [(duplicates, "judge", hasty), (View, "known", seen)]
+    return [(rejecting, "judge_duplicate", hasty), (View, "known", seen)]
 
 
 @leader.add("requests are carried out", "The leader removes a cancel without carrying it out.")
@@ -244,7 +245,7 @@ def cancel_ignored_by_leader() -> list[Swap]:
 
 @leader.add("no accepted task vanishes", "What was handed back is left where it is.")
 def returned_left() -> list[Swap]:
-    return [(placing, "place_returned", lambda _: None)]
+    return [(scheduler, "place_returned", lambda _: None)]
 
 
 @leader.add("gone is believed late", "A token that one listing does not show is forgotten at once.")
@@ -255,4 +256,4 @@ def missing_is_forgotten() -> list[Swap]:
             desk.ended(task_key)
         desk.missing.keys.clear()
 
-    return [(relisting, "settle_missing", forget)]
+    return [(listing, "settle_missing", forget)]

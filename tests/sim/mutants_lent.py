@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from spoold.master import unit_loans
-from spoold.master.usage import Usage
-from spoold.rules.scheduling.regaining import Regained, regained
-from spoold.worker.attempts.units import Units
+from spoold.master import stages
+from spoold.master.state.limit_usage import Usage
+from spoold.rules.gates.limit_gates import Regained, regained
+from spoold.worker.attempts.lent_slots import Units
 from tests.sim.mutation import Mutations, Swap
 
 lenders = Mutations("lent")
@@ -24,7 +24,7 @@ def wants_back_overtaken() -> list[Swap]:
     def at_last(asking: Iterable[tuple[str, Any]], stock: Any) -> Regained:
         return Regained() if any(stock.used.values()) else regained(asking, stock)
 
-    return [(unit_loans, "regained", at_last)]
+    return [(stages, "regained", at_last)]
 
 
 @lenders.add("who has waited is not overtaken", "Ready tasks may take what one that has waited still lacks.")
@@ -37,9 +37,9 @@ def given_back_at_once() -> list[Swap]:
     def all_of_them(asking: Iterable[tuple[str, Any]], stock: Any) -> Regained:
         return Regained(tuple(key for key, _ in asking))
 
-    return [(unit_loans, "regained", all_of_them)]
+    return [(stages, "regained", all_of_them)]
 
 
 @lenders.add("liveness", "Units that were lent never come back.")
 def never_given_back() -> list[Swap]:
-    return [(unit_loans, "regained", lambda asking, stock: Regained())]
+    return [(stages, "regained", lambda asking, stock: Regained())]

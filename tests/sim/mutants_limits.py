@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spoold.master import counting, learning, trials
-from spoold.master.usage import Usage
+from spoold.master.limits import capacity
+from spoold.master.listing import task_metadata
+from spoold.master.state.limit_usage import Usage
 from spoold.protocol.lifecycle import State
-from spoold.rules.scheduling.resources import RATE, TYPE, Capacity, Resources, Stock, Uses
+from spoold.rules.gates.resources import RATE, TYPE, Capacity, Resources, Stock, Uses
 from spoold.store import control
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.intake.allowance import Allowance
+from spoold.worker.attempts.worker_limits import Allowance
 from tests.sim.mutation import Mutations, Swap
 
 limits = Mutations("limits")
@@ -19,7 +20,7 @@ limits = Mutations("limits")
 
 @limits.add("a new leader is never more generous", "A new leader does not know what started before it came.")
 def past_starts_forgotten() -> list[Swap]:
-    return [(counting, "_recorded", lambda *_: iter(()))]
+    return [(capacity, "_recorded", lambda *_: iter(()))]
 
 
 @limits.add("a task in ready/ may start at any moment", "A token in ready/ does not count as a start.")
@@ -50,26 +51,28 @@ def limited_task_waits_in_a_slot() -> list[Swap]:
 
 @limits.add("one task tries", "When a quota's time has come all tasks go at once.")
 def trial_lets_all_go() -> list[Swap]:
-    look = trials.look
+    look = capacity.look_at_quotas
 
     def open_wide(*args: Any) -> tuple[dict[str, Capacity], dict[str, int]]:
         look(*args)
         return {}, {}
 
-    return [(trials, "look", open_wide)]
+    return [(capacity, "look_at_quotas", open_wide)]
 
 
 @limits.add("one task tries", "A leader that reads of a quota whose time has come lets all go in that step.")
 def trial_begins_a_step_late() -> list[Swap]:
-    look = trials.look
-    return [(trials, "look", lambda desk, _, opens: look(desk, {n: [] for n in desk.starts.trials}, opens))]
+    look = capacity.look_at_quotas
+    return [
+        (capacity, "look_at_quotas", lambda desk, _, opens: look(desk, {n: [] for n in desk.starts.trials}, opens))
+    ]
 
 
 @limits.add("limits hold over a change of leader", "A claim that was there before the leader counts for no limit.")
 def claims_of_before_not_counted() -> list[Swap]:
-    learned, uses = learning._learned, Resources.uses
+    learned, uses = task_metadata._learned, Resources.uses
     return [
-        (learning, "_learned", lambda desk, k, place: place.state is State.CLAIMED or learned(desk, k, place)),
+        (task_metadata, "_learned", lambda desk, k, place: place.state is State.CLAIMED or learned(desk, k, place)),
         (Resources, "uses", lambda self, lane: uses(self, lane) if lane else {}),
     ]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spoold.protocol import layout
-from spoold.store import locked
-from spoold.store.locked import LockedFileSystem
+from spoold.store import locked_renames
+from spoold.store.locked_renames import LockedFileSystem
 from tests.sim.mutation import Mutations, Swap
 
 locks = Mutations("two-winners-lock")
@@ -19,7 +19,7 @@ locks_at_the_end = Mutations("two-winners-lock-ends")
 
 
 def _without(room: str) -> list[Swap]:
-    return [(locked, "OWN", locked.OWN | {room})]
+    return [(locked_renames, "OWN", locked_renames.OWN | {room})]
 
 
 @locks.add("one token", "Nobody takes the lock.")

@@ -9,26 +9,24 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.master import reaping
+from spoold.master.tasks import reaping
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import BeatName, SnapshotName, TaskName
 from spoold.protocol.result import Status
 from spoold.protocol.snapshot import Snapshot
-from spoold.rules.attempts import elsewhere
-from spoold.rules.attempts.outcome import Outcome
-from spoold.store import absence, beats, mover, snapshots
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.workers import matching
+from spoold.store import existence, heartbeats, mover, snapshots
 from spoold.store.mover import DONE, Fate, Moved
-from spoold.store.own_time import Slice
+from spoold.store.step_timing import Slice
 from spoold.store.store import Store, make_directory
 from spoold.system.filesystem import FileSystem
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.recording import Conclusion
-from spoold.worker.attempts.resuming import Resuming
-from spoold.worker.attempts.settling import Judged, Settling
-from spoold.worker.intake.claims import Claims
-from spoold.worker.intake.company import Company
+from spoold.worker.attempts.claims import Claims
+from spoold.worker.attempts.lease import Resuming
+from spoold.worker.attempts.settling import Company, Conclusion, Judged, Settling
 from spoold.worker.worker import Worker
 from tests.sim.mutation import Mutations, Swap
 
@@ -176,12 +174,12 @@ def returned_without_mover() -> list[Swap]:
 
 @moves.add("written once", "Every beat replaces the file of the one before.")
 def heartbeat_replaced() -> list[Swap]:
-    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> beats.Published:
+    def publish(store: Store, beat: Heartbeat, before: Sequence[BeatName]) -> heartbeats.Published:
         name = BeatName(beat.node, 0)
         store.publish(layout.join(layout.HEARTBEATS, name.encode()), codec.dump(beat), durable=False)
-        return beats.Published(name)
+        return heartbeats.Published(name)
 
-    return [(beats, "publish", publish)]
+    return [(heartbeats, "publish", publish)]
 
 
 @moves.add("written once", "Every snapshot replaces the one before.")
@@ -239,11 +237,11 @@ def unmounted_is_shut_out() -> list[Swap]:
 def not_found_is_gone() -> list[Swap]:
     def believe(fs: FileSystem, path: str) -> bool:
         try:
-            return absence.listed(fs, path)
+            return existence.listed(fs, path)
         except FileNotFoundError:
             return False
 
-    return [(module, "stands", believe) for module in (absence, mover, reaping)]
+    return [(module, "stands", believe) for module in (existence, mover, reaping)]
 
 
 @moves.add("the door is shut", "A worker that was taken for dead makes its directories anew and goes on.")
@@ -323,4 +321,4 @@ def charged_where_it_cannot_run() -> list[Swap]:
 
 @moves.add("elsewhere", "A task that is left to another worker is charged for that.")
 def passed_on_at_its_charge() -> list[Swap]:
-    return [(elsewhere, "passed_on", lambda outcome, others: replace(outcome, final=False))]
+    return [(matching, "passed_on", lambda outcome, others: replace(outcome, final=False))]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from spoold.master.desk import Desk
-from spoold.master.drops import Drops
-from spoold.master.place import Place
+from spoold.master.intake.drops import Drops
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.tree_view import Place
 from spoold.protocol.names import TaskName
-from spoold.store.faults import Handling
-from spoold.store.own_time import Slice
+from spoold.store.contained_faults import Handling
+from spoold.store.step_timing import Slice
 from spoold.worker.attempts.attempt import Attempt
 from spoold.worker.attempts.starting import Starting
 from tests.sim.mutation import Mutations, Swap

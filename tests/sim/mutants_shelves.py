@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from unittest.mock import patch
 
-from spoold.client import context
-from spoold.client.connection import Numbers
-from spoold.master.clearing import Clearing
-from spoold.master.desk import Desk
-from spoold.master.view import View
-from spoold.protocol.entry import EntryName
+from spoold.client import context_and_steps
+from spoold.client.spool.connection import Numbers
+from spoold.master.state.leader_state import Desk
+from spoold.master.state.tree_view import View
+from spoold.master.tasks.archiving import Clearing
+from spoold.protocol.context_entry import EntryName
 from spoold.protocol.errors import BadFile
 from spoold.protocol.step import Step, StepName
-from spoold.rules.scheduling.members import Members
-from spoold.store import steps
-from spoold.store.shelf import Shelf
-from spoold.store.steps import STEPS
+from spoold.rules.scheduling.batch_members import Members
+from spoold.store import versioned_files
 from spoold.store.store import Store
+from spoold.store.versioned_files import STEPS, Shelf
 from spoold.system.filesystem import FileSystem
 from tests.sim.mutation import Mutations, Swap
 
@@ -37,7 +36,7 @@ def nobody_told() -> list[Swap]:
     def none(entries: Iterable[EntryName], mine: EntryName) -> list[EntryName]:
         return []
 
-    return [(context, "rivals", none)]
+    return [(context_and_steps, "rivals", none)]
 
 
 @shelves.add("what is acknowledged survives", "An entry or step is published without waiting for the disk.")
@@ -92,7 +91,7 @@ def trimmed_first() -> list[Swap]:
                 STEPS.remove(store.fs, task_id, old)
         STEPS.publish(store, task_id, name, step)
 
-    return [(steps, "publish_step", hastily)]
+    return [(versioned_files, "publish_step", hastily)]
 
 
 @shelves.add("an attempt goes on from the last one", "The highest number counts, whichever attempt saved it.")
@@ -104,7 +103,7 @@ def former_attempt_counts() -> list[Swap]:
                 return name, step
         return None
 
-    return [(steps, "last_step", highest)]
+    return [(versioned_files, "last_step", highest)]
 
 
 def _whole(fs: FileSystem, task_id: str, name: StepName) -> Step | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from spoold.master.leadership import Leadership
+from spoold.master.state.leadership import Leadership
 from spoold.protocol.names import LeaseName
 from spoold.rules.cluster.liveness import Watch
-from spoold.store import presence
+from spoold.store import own_heartbeat
+from spoold.store.own_heartbeat import Presence
 from spoold.store.predecessors import Standstill
-from spoold.store.presence import Presence
 from spoold.system.host import Host, HostIdentity, ProcessIdentity, same_host
 from tests.sim.mutation import Mutations, Swap
 
@@ -28,7 +28,7 @@ def rebooted_without_silence() -> list[Swap]:
         ) and then.boot_id != here.boot_id
         return rebooted or (same_host(then, here) and not host.alive(process))
 
-    return [(presence, "surely_gone", gone)]
+    return [(own_heartbeat, "surely_gone", gone)]
 
 
 @imaged.add("a beat that moves is alive", "A node whose process is not found on this host is gone, though it beats.")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from spoold.master.fleet import Fleet
+from spoold.master.state.pool_health import Fleet
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.rules.gates import worker
+from spoold.rules.gates import limit_gates
 from spoold.rules.gates.facts import TypeFacts
-from spoold.rules.gates.gate import TypeGate
-from spoold.rules.gates.verdicts import PASS, Verdict
+from spoold.rules.gates.gate import PASS, TypeGate, Verdict
 from tests.sim.mutation import Mutations, Swap
 
 unserved = Mutations("unserved")
@@ -25,7 +24,7 @@ def stays_ready() -> list[Swap]:
     judges = TypeGate.judges
 
     def leaves(self: TypeGate, kind: str, facts: TypeFacts, *, ready: bool) -> Verdict:
-        return PASS if ready and self.name == worker.NAME else judges(self, kind, facts, ready=ready)
+        return PASS if ready and self.name == limit_gates.WORKER else judges(self, kind, facts, ready=ready)
 
     return [(TypeGate, "judges", leaves)]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spoold.rules.scheduling import keeping_back
-from spoold.rules.scheduling.keeping import Kept
-from spoold.rules.scheduling.promoting import _Count
-from spoold.rules.scheduling.yielding import Way
+from spoold.rules.scheduling import promotion
+from spoold.rules.scheduling.promotion import _Count
+from spoold.rules.scheduling.queues import Way
+from spoold.rules.workers.slots import Kept
 from tests.sim.mutation import Mutations, Swap
 
 urgent = Mutations("urgent")
@@ -28,9 +28,9 @@ def no_room_is_kept() -> list[Swap]:
 
 @urgent.add("what a task needs together is kept for it", "Nothing is kept back for a task that lacks something else.")
 def nothing_is_kept_back() -> list[Swap]:
-    return [(keeping_back.KeepingBack, "weigh", lambda self, entry, rank, facts, said, keeper="": None)]
+    return [(promotion.KeepingBack, "weigh", lambda self, entry, rank, facts, said, keeper="": None)]
 
 
 @urgent.add("what a task needs together is kept for it", "Locks and budgets are kept back, and no units.")
 def no_units_are_kept_back() -> list[Swap]:
-    return [(keeping_back, "_is_scarce", lambda name, facts: False)]
+    return [(promotion, "_is_scarce", lambda name, facts: False)]

@@ -13,11 +13,11 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from spoold.rules.scheduling.ahead import has_room, preference
+from spoold.rules.workers.prefetch import has_room, preference
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
-from spoold.system.loans import NO_LOANS, Loans
 from spoold.system.scratch import Scratch
+from spoold.system.slot_loans import NO_LOANS, Loans
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server
 from tests.sim.weather import Weather

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from spoold.protocol.door import parse_door
+from spoold.protocol.admission_names import parse_door
 from spoold.protocol.names import EndedName, TaskName, key, parse_lease, parse_snapshot
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.sim.conduct import AMAZED_S, Conduct
 from tests.sim.laws import Laws
 from tests.sim.universe import Universe

@@ -19,7 +19,7 @@ from greenlet import getcurrent
 
 from spoold.protocol.layout import REASON
 from spoold.system.filesystem import Stat, Usage
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.sim.openfile import OpenFile
 from tests.sim.scheduler import Process
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from unittest.mock import patch
 
-from spoold.client.context import Conflict, SharedContext
+from spoold.client.context_and_steps import Conflict, SharedContext, Steps
 from spoold.client.spool_client import SpoolClient
-from spoold.client.steps import Steps
 from spoold.protocol import step
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.step import StepName

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from spoold.client.context import Shared
+from spoold.client.context_and_steps import Shared
 from spoold.master.master import Master
-from spoold.protocol import codec, entry, step
-from spoold.protocol.entry import Entry, EntryName, parse_entry
+from spoold.protocol import codec, context_entry, step
+from spoold.protocol.context_entry import Entry, EntryName, parse_entry
 from spoold.protocol.names import EndedName, TaskName, key
 from spoold.protocol.step import KEPT, parse_step
 from spoold.store.store import open_store
@@ -108,7 +108,7 @@ class ShelfLaws(Laws):
         if room == "context":
             self.entries.pop(path, None)
             self.acked.discard(path)
-            self.lives[owner] += not self.server.fs.list(entry.directory(owner))
+            self.lives[owner] += not self.server.fs.list(context_entry.directory(owner))
         else:
             self.steps.pop(path, None)
         if node is not None:
@@ -245,7 +245,7 @@ class ShelfLaws(Laws):
 
 def _path(batch: str, shared: Shared) -> str:
     name = EntryName(shared.version, shared.node, shared.name, shared.base)
-    return f"{entry.directory(batch)}/{name.encode()}"
+    return f"{context_entry.directory(batch)}/{name.encode()}"
 
 
 def check_shelves(laws: Laws, cancelled: set[str]) -> None:

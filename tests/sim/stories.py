@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.client.budgets import raise_budget
+from spoold.client.spool.limits_and_budgets import raise_budget
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import SpoolError
 from tests.sim import lockers

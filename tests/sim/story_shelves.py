@@ -6,10 +6,9 @@ import os
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from spoold.client.context import SharedContext
+from spoold.client.context_and_steps import SharedContext, Steps
 from spoold.client.spool_client import SpoolClient
-from spoold.client.steps import Steps
-from spoold.protocol.entry import parse_entry
+from spoold.protocol.context_entry import parse_entry
 from tests.sim.conduct import Broken
 from tests.support.faults import Crashed
 

@@ -12,15 +12,14 @@ from hypothesis import HealthCheck, example, given, settings
 
 from spoold.master.master import Master
 from spoold.protocol import codec
-from spoold.protocol.drop import concerns_us
 from spoold.protocol.errors import BadFile, legible
-from spoold.protocol.names import key
+from spoold.protocol.names import concerns_us, key
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem
 from spoold.system.host import FakeHost
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.posix import PosixFileSystem
 from tests.sim.dropping import GOOD, Drop, boxes
 from tests.support.faults import FaultyFileSystem

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from spoold.system.errnos import ERESTARTSYS
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.sim.mount import BUSY, CHANGES, LOST, NETWORK, POSITIVE_S, Mount
 from tests.sim.scheduler import Scheduler
 from tests.sim.server import Server

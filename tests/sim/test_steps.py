@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spoold.protocol.names import EndedName, TaskName
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import EndedName, TaskName, encode_order
 from tests.support.charged import Charged
 from tests.support.cluster import Cluster, Node
 

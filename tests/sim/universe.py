@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeVar
 
-from spoold.protocol.report import Strategy
-from spoold.rules.cluster.clocks import EQUAL_S
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
+from spoold.protocol.doctor_report import Strategy
+from spoold.rules.cluster.pool_clock import EQUAL_S
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store.initialise import initialise
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from tests.sim import deciders, lockers, reusers, scribes
 from tests.sim.chance import settled
 from tests.sim.conduct import Broken

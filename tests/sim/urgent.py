@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol.names import TaskName, key, parse_returned, parse_task
-from spoold.protocol.order import order_micros
+from spoold.protocol.names import TaskName, key, order_micros, parse_returned, parse_task
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws
 from tests.sim.limited import KNOWN_S

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store.store import open_store
-from spoold.store.survey import survey
+from spoold.store.tree_repair import survey
 from spoold.system.filesystem import Stat, Usage
 from tests.sim.conduct import Broken
 from tests.sim.laws import Laws

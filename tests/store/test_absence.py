@@ -5,9 +5,9 @@ import errno
 import pytest
 
 from spoold.protocol import layout
-from spoold.store import absence
+from spoold.store import existence
 from spoold.store.store import clear_directory
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 FILE = "claimed/w1/x"
@@ -27,36 +27,36 @@ def away(fs: FaultyFileSystem, verb: str, times: int = 1) -> None:
 
 
 def test_what_is_there_needs_no_second_look(fs: FaultyFileSystem) -> None:
-    assert absence.stands(fs, FILE)
-    assert not absence.stands(fs, "claimed/w1/y")
-    assert (absence.names_in(fs, "claimed/w1"), absence.read(fs, FILE)) == (["x"], b"x")
+    assert existence.stands(fs, FILE)
+    assert not existence.stands(fs, "claimed/w1/y")
+    assert (existence.names_in(fs, "claimed/w1"), existence.read(fs, FILE)) == (["x"], b"x")
     assert fs.asked == {"list": 3, "read": 1}
 
 
 def test_what_is_gone_is_gone_with_all_that_was_in_it(fs: FaultyFileSystem) -> None:
     for path in ("claimed/w1/y", "claimed/w2/x", "claimed/w2/deep/x"):
-        assert not absence.stands(fs, path)
-        assert absence.read(fs, path) is None
-        absence.remove(fs, path)
-    assert absence.names_in(fs, "claimed/w2") == absence.names_in(fs, "claimed/w2/deep") == []
+        assert not existence.stands(fs, path)
+        assert existence.read(fs, path) is None
+        existence.remove(fs, path)
+    assert existence.names_in(fs, "claimed/w2") == existence.names_in(fs, "claimed/w2/deep") == []
     assert clear_directory(fs, "claimed/w2")
 
 
 def test_a_directory_that_the_one_above_still_lists_is_not_empty(fs: FaultyFileSystem) -> None:
-    for ask in (absence.stands, absence.read, absence.remove):
+    for ask in (existence.stands, existence.read, existence.remove):
         away(fs, "list")
-        if ask is not absence.stands:
-            away(fs, "unlink" if ask is absence.remove else "read")
+        if ask is not existence.stands:
+            away(fs, "unlink" if ask is existence.remove else "read")
         with pytest.raises(FileNotFoundError):
             ask(fs, FILE)
     away(fs, "list")
     with pytest.raises(FileNotFoundError):
-        absence.names_in(fs, "claimed/w1")
+        existence.names_in(fs, "claimed/w1")
     assert fs.list("claimed/w1") == ["x"]
 
 
 def test_the_spools_own_directories_are_never_gone(fs: FaultyFileSystem) -> None:
-    for ask in (absence.stands, absence.read, absence.remove):
+    for ask in (existence.stands, existence.read, existence.remove):
         with pytest.raises(FileNotFoundError):
             ask(fs, "ready/lane/x")
 
@@ -66,27 +66,27 @@ def test_below_an_unmounted_share_none_of_the_spools_directories_counts_as_empty
     below = MemoryFileSystem()
     for directory in ("results", "settings", "claimed/w1"):
         with pytest.raises(FileNotFoundError):
-            absence.names_in(below, directory)
+            existence.names_in(below, directory)
 
 
 def test_what_an_earlier_release_did_not_make_is_empty_in_a_spool_that_is_mounted() -> None:
     spool = MemoryFileSystem()
     spool.write(layout.MARKER, b"{}", durable=False)
-    assert absence.names_in(spool, "settings") == []
+    assert existence.names_in(spool, "settings") == []
     with pytest.raises(FileNotFoundError):
-        absence.names_in(spool, "results")
+        existence.names_in(spool, "results")
 
 
 def test_a_name_wrongly_believed_absent_is_read_after_a_listing(fs: FaultyFileSystem) -> None:
     away(fs, "read")
-    assert absence.read(fs, FILE) == b"x"
+    assert existence.read(fs, FILE) == b"x"
 
 
 def test_a_file_that_was_not_removed_is_not_taken_for_removed(fs: FaultyFileSystem) -> None:
     away(fs, "unlink")
     with pytest.raises(FileNotFoundError):
-        absence.remove(fs, FILE)
-    absence.remove(fs, FILE)
+        existence.remove(fs, FILE)
+    existence.remove(fs, FILE)
     assert fs.list("claimed/w1") == []
 
 

@@ -5,13 +5,13 @@ import errno
 import pytest
 
 from spoold.protocol.names import BeatName
-from spoold.store import beats
+from spoold.store import heartbeats
 from spoold.store.initialise import initialise
-from spoold.store.presence import Presence, provably_gone
+from spoold.store.own_heartbeat import Presence, provably_gone
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 
@@ -39,7 +39,7 @@ def test_a_beat_replaces_the_one_before_under_a_new_name(store: Store, mount: Fa
     for beat in range(3):
         mine.beat(0.0, "idle", slots=beat)
         assert mount.list("heartbeats") == [f"w1.{beat}.json"]
-    read = beats.read(mount, BeatName("w1", 2))
+    read = heartbeats.read(mount, BeatName("w1", 2))
     assert read is not None
     assert (read.node, read.role, read.beat, read.status, read.slots) == ("w1", "worker", 2, "idle", 2)
     assert (read.host.hostname, read.interval_s) == ("laptop", 5)
@@ -56,7 +56,7 @@ def test_who_has_nothing_new_to_say_renames_the_beat_before(store: Store, mount:
     assert seen == expected
     mine.beat(21.0, "draining")
     assert mount.list("heartbeats") == ["w1.6.json"]
-    read = beats.read_all(mount)["w1"]
+    read = heartbeats.read_all(mount)["w1"]
     assert (read.beat, read.status) == (6, "draining")
 
 
@@ -71,7 +71,7 @@ def test_a_beat_whose_renaming_failed_is_said_under_the_number_after(
     mine.beat(1.0, "idle")
     if done:
         mount.inner.write("heartbeats/w1.1.0.json", b"{}", durable=False)  # what the network carries out late
-    assert beats.list_beats(mount)["w1"] == BeatName("w1", 2)
+    assert heartbeats.list_beats(mount)["w1"] == BeatName("w1", 2)
     mine.beat(2.0, "working")
     mine.leave()
     assert mount.list("heartbeats") == []
@@ -84,9 +84,9 @@ def test_a_beat_that_gets_its_next_name_between_listing_and_reading_is_not_misse
     mine.beat(0.0, "idle")
     onlooker = FaultyFileSystem(mount)
     onlooker.hang("read", "heartbeats/", lambda: mine.beat(1.0, "idle"))
-    assert list(beats.read_all(onlooker)) == ["w1"]
+    assert list(heartbeats.read_all(onlooker)) == ["w1"]
     mount.write("heartbeats/w0.1.json", b"no heartbeat", durable=False)
-    assert list(beats.read_all(onlooker)) == ["w0", "w1"], "one that says nothing lives by its name"
+    assert list(heartbeats.read_all(onlooker)) == ["w0", "w1"], "one that says nothing lives by its name"
 
 
 def test_a_beat_is_due_well_before_it_would_be_missed(store: Store, clock: ManualClock) -> None:
@@ -114,11 +114,11 @@ def test_a_beat_that_failed_still_is_due_and_its_number_is_never_used_again(
 def test_the_highest_beat_counts_and_foreign_files_do_not(store: Store, mount: FaultyFileSystem) -> None:
     for name in ("w1.9.json", "w1.10.json", "w2.0.json", "README", "w3.json"):
         mount.write(f"heartbeats/{name}", b"{}", durable=False)
-    assert beats.list_beats(mount) == {"w1": BeatName("w1", 10), "w2": BeatName("w2", 0)}
-    assert beats.read(mount, BeatName("w1", 10)) is not None
-    assert beats.read(mount, BeatName("w1", 11)) is None
+    assert heartbeats.list_beats(mount) == {"w1": BeatName("w1", 10), "w2": BeatName("w2", 0)}
+    assert heartbeats.read(mount, BeatName("w1", 10)) is not None
+    assert heartbeats.read(mount, BeatName("w1", 11)) is None
     Presence(store, FakeHost(), "worker").beat(0.0, "idle")
-    assert {node: beat.beat for node, beat in beats.read_all(mount).items()} == {"w1": 10, "w2": 0}
+    assert {node: beat.beat for node, beat in heartbeats.read_all(mount).items()} == {"w1": 10, "w2": 0}
 
 
 def test_an_old_beat_that_could_not_be_removed_does_no_harm(store: Store, mount: FaultyFileSystem) -> None:
@@ -126,7 +126,7 @@ def test_an_old_beat_that_could_not_be_removed_does_no_harm(store: Store, mount:
     mine.beat(0.0, "idle")
     mount.fail("unlink", "heartbeats/", errno.EBUSY)
     mine.beat(0.0, "working")
-    assert beats.list_beats(mount) == {"w1": BeatName("w1", 1)}
+    assert heartbeats.list_beats(mount) == {"w1": BeatName("w1", 1)}
     mine.leave()
     assert mount.list("heartbeats") == []
 
@@ -141,7 +141,7 @@ def test_on_a_full_share_a_node_still_lives(store: Store, mount: FaultyFileSyste
     mount.fail("write", "tmp/", errno.ENOSPC)
     mine.beat(0.0, "working")
     assert mount.list("heartbeats") == ["w1.2.1.json"]
-    old = beats.read(mount, BeatName("w1", 2, 1))
+    old = heartbeats.read(mount, BeatName("w1", 2, 1))
     assert old is not None
     assert old.status == "idle"
     mine.beat(0.0, "working")
@@ -162,7 +162,7 @@ def test_leaving_never_fails_and_takes_nobody_else_along(store: Store, mount: Fa
 def test_gone_is_said_only_of_what_ran_on_this_host_and_is_no_more(store: Store, mount: FaultyFileSystem) -> None:
     before = FakeHost("laptop")
     Presence(store, before, "worker").beat(0.0, "idle")
-    beat = beats.read(mount, BeatName("w1", 0))
+    beat = heartbeats.read(mount, BeatName("w1", 0))
     assert beat is not None
     after = before.another()
     assert not provably_gone(beat, after)

@@ -12,15 +12,15 @@ from typing import cast
 import pytest
 
 from spoold.protocol import layout
+from spoold.protocol.doctor_report import Strategy
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import Mover
-from spoold.protocol.report import Strategy
 from spoold.store.initialise import initialise
-from spoold.store.locked import LockedFileSystem
+from spoold.store.locked_renames import LockedFileSystem
 from spoold.store.mover import Fate
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock, SystemClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.posix import PosixFileSystem
 from tests.house.sources import CHECKOUT
 from tests.support.unexclusive import CopyThenDelete

@@ -4,11 +4,11 @@ import errno
 
 import pytest
 
-from spoold.store.clocks import ASK_AGAIN_S, ASK_EVERY_S
 from spoold.store.initialise import initialise
+from spoold.store.pool_clock import ASK_AGAIN_S, ASK_EVERY_S
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 HOUR = 3600.0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spoold.protocol.errors import BadFile, ShutOut
-from spoold.store.faults import REST_MOST_S, REST_S, TOLD_S, TRIES, Faults, Handling, told_of
-from spoold.store.regular import reading
+from spoold.store.contained_faults import REST_MOST_S, REST_S, TOLD_S, TRIES, Faults, Handling, told_of
+from spoold.store.existence import reading
 from spoold.system.clock import ManualClock
 from tests.support.injected import KINDS, Injected, Memory, Recursion, as_shipped
 

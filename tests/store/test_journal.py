@@ -9,7 +9,7 @@ from spoold.store.initialise import initialise
 from spoold.store.journal import Journal, Reader
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 

@@ -13,11 +13,11 @@ import pytest
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import MOVES
 from spoold.store import mover
-from spoold.store.locked import DOORS, HOPELESS, OWN, SHARED, TRUST_S, LockedFileSystem
+from spoold.store.locked_renames import DOORS, HOPELESS, OWN, SHARED, TRUST_S, LockedFileSystem
 from spoold.store.mover import Fate
 from spoold.system.clock import ManualClock
 from spoold.system.errnos import advice
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 WAIT_S = 2.5

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from spoold.client.status import status
-from spoold.daemon.actors import open_spool
-from spoold.daemon.pulse import Pulse
-from spoold.doctor.records import keep
+from spoold.client.spool.spool_status import status
+from spoold.daemon.loop import open_spool
+from spoold.daemon.progress_watch import Pulse
+from spoold.doctor.report_files import keep
+from spoold.protocol.doctor_report import Remark, Report
 from spoold.protocol.heartbeat import MountFacts
-from spoold.protocol.report import Remark, Report
-from spoold.store import beats
-from spoold.store.mount_facts import mount_facts, mount_warnings, mounts_of
-from spoold.store.presence import Presence
-from spoold.store.reports import list_reports, read_reports
+from spoold.store import heartbeats
+from spoold.store.doctor_reports import list_reports, mount_facts, mount_warnings, mounts_of, read_reports
+from spoold.store.own_heartbeat import Presence
 from spoold.system.filesystem import FileSystem
 from tests.cli.command import make
 from tests.client.cluster import Cluster
@@ -50,7 +49,7 @@ def test_a_daemon_tells_its_mount_in_its_heartbeat(tmp_path: Path) -> None:
     from spoold.system.host import SystemHost
 
     Presence(store, SystemHost(), "worker").beat(0.0, "idle")
-    assert mounts_of(beats.read_all(store.fs)) == {"w-0001": mount}
+    assert mounts_of(heartbeats.read_all(store.fs)) == {"w-0001": mount}
 
 
 def test_nodes_on_local_disks_are_not_warned_of_and_nothing_is_read() -> None:

@@ -12,7 +12,7 @@ from spoold.store.mover import Fate
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from spoold.system.errnos import ERESTARTSYS
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 UNCLEAR = [

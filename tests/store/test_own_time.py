@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from spoold.store.own_time import LONG_S, OwnTime, Slice
-from spoold.system.breathing import Breather, breathing
+from spoold.store.step_timing import LONG_S, OwnTime, Slice
+from spoold.system.beating_filesystem import Breather, breathing
 from spoold.system.clock import ManualClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 
 class Slow(MemoryFileSystem):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from spoold.store.owners import may_answer
+from spoold.store.approval_answers import may_answer
 from spoold.system.filesystem import Stat
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.master.test_holds import cluster, drop, events, request
 
 ADA, BOB, SERVICE = 1000, 1001, 990

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from spoold.store.attempt_records import read_record, write_record
 from spoold.store.initialise import initialise
-from spoold.store.records import read_record, write_record
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock, SystemClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.posix import PosixFileSystem
 from tests.support.faults import FaultyFileSystem
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from spoold.protocol import codec, layout
 from spoold.protocol.names import parse_task
 from spoold.protocol.result import Code, Result
-from spoold.rules.tree.audit import audit
-from spoold.rules.tree.finding import Severity
-from spoold.store.repair import Mended, repair
+from spoold.rules.tree.audit import Severity, audit
 from spoold.store.store import make_directory
-from spoold.store.survey import survey
+from spoold.store.tree_repair import Mended, repair, survey
 from tests.client.cluster import Cluster
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol import change
+from spoold.protocol import settings_change
 from spoold.protocol.errors import BadFile, Unavailable
-from spoold.store import revisions
-from spoold.store.changing import publish_change
+from spoold.store import settings_revisions
 from spoold.store.initialise import initialise
+from spoold.store.settings_change import publish_change
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 TOML = b"[types.review]\ntimeout = 9\nmax_concurrent = 5\n"
@@ -84,13 +84,13 @@ def test_two_who_take_a_number_at_the_same_moment_both_count() -> None:
 def test_a_new_change_costs_one_check_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     spool = Spool()
     checked: list[str] = []
-    merged = change.merged
+    merged = settings_change.merged
 
     def counted(*given: Any) -> Any:
         checked.append(given[-1])
         return merged(*given)
 
-    monkeypatch.setattr(change, "merged", counted)
+    monkeypatch.setattr(settings_change, "merged", counted)
     for number in (1, 2, 4):
         spool.put(f"{number}.a.json", limited(number))
     assert spool.limit() == (4, "4.a")
@@ -142,7 +142,7 @@ def test_a_directory_that_is_closed_from_the_first_look_on_is_looked_at_once() -
         (b"{", "is not JSON"),
         (b'{"settings": {"heartbeat": {"interval_s": 1}}}', "heartbeat.interval_s: cannot be changed"),
         (b'{"settings": {"retry": {"max": "many"}}}', "retry.max"),
-        (b" " * (revisions.BYTES_MAX + 1), "is larger than 64 KiB"),
+        (b" " * (settings_revisions.BYTES_MAX + 1), "is larger than 64 KiB"),
     ],
 )
 def test_a_bad_file_counts_as_absent_and_is_told(data: bytes, said: str) -> None:
@@ -237,7 +237,7 @@ def test_a_number_is_never_given_twice_even_if_publishing_failed() -> None:
 def test_a_change_that_no_node_would_read_is_not_published() -> None:
     spool = Spool()
     with pytest.raises(BadFile, match="is larger than 64 KiB"):
-        publish_change(spool.store, limited(2), reason="x" * revisions.BYTES_MAX)
+        publish_change(spool.store, limited(2), reason="x" * settings_revisions.BYTES_MAX)
     assert spool.memory.list("settings") == []
 
 
@@ -250,7 +250,7 @@ def test_what_nodes_would_refuse_is_not_published(said: dict[str, Any]) -> None:
 
 
 def test_so_many_files_count_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revisions, "FILES_MAX", 2)
+    monkeypatch.setattr(settings_revisions, "FILES_MAX", 2)
     spool = Spool()
     for number in (1, 2, 3):
         spool.put(f"{number}.a.json", limited(number))

@@ -11,13 +11,13 @@ from spoold.protocol.names import EndedName, SnapshotName, TaskName
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
-from spoold.store import archive, control, lane_moves, snapshots
-from spoold.store.dependencies import write_dependencies
+from spoold.store import control, lanes_and_archive, snapshots
+from spoold.store.dependency_results import write_dependencies
 from spoold.store.initialise import initialise
 from spoold.store.mover import Fate
 from spoold.store.store import Store, open_store
 from spoold.system.clock import ManualClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 NAME = TaskName(5000, "0000000001-1", "a")
@@ -97,17 +97,17 @@ def test_requests_are_posted_and_listed_in_a_settled_order(store: Store, mount: 
 
 def test_a_lane_is_made_when_it_is_first_needed(store: Store, mount: FaultyFileSystem) -> None:
     mount.write("pending/a.json", b"{}", durable=False)
-    moved = lane_moves.move_into_lane(
+    moved = lanes_and_archive.move_into_lane(
         store, "ADMITTED", "pending/a.json", "ready", "type=x,run=command", NAME.encode()
     )
     assert moved
-    assert lane_moves.list_tasks(mount, "ready/type=x,run=command") == {NAME.encode(): NAME}
-    assert list(lane_moves.list_lanes(mount, "ready")) == ["type=x,run=command"]
+    assert lanes_and_archive.list_tasks(mount, "ready/type=x,run=command") == {NAME.encode(): NAME}
+    assert list(lanes_and_archive.list_lanes(mount, "ready")) == ["type=x,run=command"]
 
 
 def test_a_lane_is_not_made_for_what_is_not_there(store: Store, mount: FaultyFileSystem) -> None:
-    lane_moves.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
-    moved = lane_moves.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
+    lanes_and_archive.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
+    moved = lanes_and_archive.move_into_lane(store, "ADMITTED", "pending/none.json", "ready", "type=x", NAME.encode())
     assert moved.fate is Fate.LOST
 
 
@@ -115,24 +115,24 @@ def test_foreign_names_in_lanes_are_passed_over(mount: FaultyFileSystem) -> None
     for path in ("ready/lost+found", "ready/type=x"):
         mount.mkdir(path)
     mount.write("ready/type=x/notes.txt", b"", durable=False)
-    assert list(lane_moves.list_lanes(mount, "ready")) == ["type=x"]
-    assert lane_moves.list_tasks(mount, "ready/type=x") == {}
-    assert lane_moves.list_tasks(mount, "ready/type=gone") == {}
+    assert list(lanes_and_archive.list_lanes(mount, "ready")) == ["type=x"]
+    assert lanes_and_archive.list_tasks(mount, "ready/type=x") == {}
+    assert lanes_and_archive.list_tasks(mount, "ready/type=gone") == {}
 
 
 def test_the_archive_finds_a_task_by_its_id_whatever_its_case(store: Store, mount: FaultyFileSystem) -> None:
     name = EndedName("Some.Task", 2, "w1")
-    assert archive.find_archived(mount, "some.task") is None
+    assert lanes_and_archive.find_archived(mount, "some.task") is None
     mount.write(f"failed/{name.encode()}", b"{}", durable=False)
-    archive.make_buckets(mount, [name.id, "SOME.TASK"])
-    assert archive.archive_task(store, State.FAILED, name.encode(), name)
-    found = archive.find_archived(mount, "SOME.task")
+    lanes_and_archive.make_buckets(mount, [name.id, "SOME.TASK"])
+    assert lanes_and_archive.archive_task(store, State.FAILED, name.encode(), name)
+    found = lanes_and_archive.find_archived(mount, "SOME.task")
     assert found is not None
     assert found.endswith("/Some.Task.2.w1.failed.json")
     mount.write(f"{found.rpartition('/')[0]}/Some.Task.1.w1.result.json", b"{}", durable=False)
     mount.write("archive/README", b"", durable=False)
-    assert list(archive.list_archived(mount)) == [(found, name, "failed")]
-    assert archive.find_archived(mount, "other") is None
+    assert list(lanes_and_archive.list_archived(mount)) == [(found, name, "failed")]
+    assert lanes_and_archive.find_archived(mount, "other") is None
 
 
 def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Store, mount: FaultyFileSystem) -> None:
@@ -140,7 +140,7 @@ def test_a_task_gets_the_committed_results_of_all_that_it_depended_on(store: Sto
         mount.write(f"{state}/{name}.json", b"{}", durable=False)
         mount.write(f"results/{name}.json", name.encode(), durable=False)
     mount.write("results/good.1.w9.json", b"an earlier attempt", durable=False)
-    archive.make_buckets(mount, ["old", "good"])
+    lanes_and_archive.make_buckets(mount, ["old", "good"])
     bucket, other = layout.bucket("old"), layout.bucket("good")
     mount.write(f"{bucket}/old.1.w1.completed.json", b"{}", durable=False)
     mount.write(f"{bucket}/old.1.w1.result.json", b"old", durable=False)
@@ -162,7 +162,7 @@ def test_the_results_that_a_task_gets_are_bounded_together(
     store: Store, mount: FaultyFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are copied in one step of the worker, to its own disk."""
-    monkeypatch.setattr("spoold.store.dependencies.TOTAL_MAX", 10)
+    monkeypatch.setattr("spoold.store.dependency_results.TOTAL_MAX", 10)
     for name, size in (("a", 6), ("b", 6), ("c", 4), ("d", 11)):
         mount.write(f"completed/{name}.1.w1.json", b"{}", durable=False)
         mount.write(f"results/{name}.1.w1.json", b"x" * size, durable=False)

@@ -9,7 +9,7 @@ from spoold.protocol.errors import BadFile, ShutOut, Unavailable
 from spoold.store.initialise import initialise
 from spoold.store.store import Store, clear_directory, make_directory, open_store, stamp
 from spoold.system.clock import ManualClock
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.support.faults import FaultyFileSystem
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from spoold.protocol import layout
 from spoold.protocol.lifecycle import State
 from spoold.rules.tree.audit import audit
-from spoold.store.census import census
-from spoold.store.survey import survey
+from spoold.store.state_counts import census
+from spoold.store.tree_repair import survey
 from spoold.system.filesystem import Stat
 from tests.client.cluster import Cluster
 

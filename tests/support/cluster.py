@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from spoold.master.feed import Subscriber
+from spoold.master.limits.result_stream import Subscriber
 from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Capabilities
@@ -20,10 +20,10 @@ from spoold.store.initialise import initialise
 from spoold.store.store import open_store
 from spoold.system.clock import ManualClock
 from spoold.system.host import FakeHost, FakeMachine
-from spoold.system.loans import NO_LOANS, Loans
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.scratch import MemoryScratch
-from spoold.worker.config import WorkerConfig
+from spoold.system.slot_loans import NO_LOANS, Loans
+from spoold.worker.handlers.worker_config import WorkerConfig
 from spoold.worker.worker import Worker
 from tests.support.faults import Crashed, FaultyFileSystem
 from tests.support.runner import FakeRunner

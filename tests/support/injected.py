@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spoold.store import faults
+from spoold.store import contained_faults
 
 
 class Injected(Exception):
@@ -48,7 +48,7 @@ class Undecodable(Injected, UnicodeDecodeError):
 
 KINDS: tuple[type[Injected], ...] = (Injected, Recursion, Overflow, Memory, Missing, Wrong, Unproved, Undecodable)
 
-_contains = faults.contains
+_contains = contained_faults.contains
 
 
 def _injected(error: BaseException) -> bool:
@@ -66,20 +66,20 @@ def _injected(error: BaseException) -> bool:
 @contextmanager
 def strictly() -> Iterator[None]:
     """Inside, nodes contain what was injected and nothing else."""
-    before = faults.contains
-    faults.contains = lambda error: _contains(error) and _injected(error)
+    before = contained_faults.contains
+    contained_faults.contains = lambda error: _contains(error) and _injected(error)
     try:
         yield
     finally:
-        faults.contains = before
+        contained_faults.contains = before
 
 
 @contextmanager
 def as_shipped() -> Iterator[None]:
     """Inside, nodes contain faults as they do for users."""
-    before = faults.contains
-    faults.contains = _contains
+    before = contained_faults.contains
+    contained_faults.contains = _contains
     try:
         yield
     finally:
-        faults.contains = before
+        contained_faults.contains = before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.system.loans import Loan
+from spoold.system.slot_loans import Loan
 
 
 class FakeLoans:

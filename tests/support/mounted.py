@@ -1,7 +1,6 @@
 """A directory of a test's own as if it lay on some other mount."""
 
-from spoold.system.ground import Ground
-from spoold.system.mounts import Mount
+from spoold.system.mounts import Ground, Mount
 from spoold.system.posix import PosixFileSystem
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from spoold.protocol import layout
 from spoold.protocol.names import EndedName, TaskName, parse_archived, parse_ended, parse_returned, parse_task
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 
 
 @dataclass(frozen=True, slots=True)

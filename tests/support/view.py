@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
-from spoold.client.info import TaskInfo
-from spoold.client.questions import Question, Shown
+from spoold.client.read.questions import Question, Shown
+from spoold.client.read.task_info import TaskInfo
 from spoold.client.view import AGES, AgeRow, BatchRow, Card, Found, LogPart, Noted, Query, Reason, Run
-from spoold.pictures.scene import Need, Scene, Task
+from spoold.pictures.picture_data import Need, Scene, Task
 from spoold.protocol.errors import BadFile, NotFound, Unavailable
 from spoold.protocol.result import Error, Result, Total
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Alert, Durations, Leadership, Node, Recent, Snapshot, TaskCounts, WorkerCounts
-from spoold.rules.answers.case import Explanation
-from spoold.rules.answers.case import Reason as Because
-from spoold.rules.answers.story import Chapter
+from spoold.rules.answers.task_facts import Explanation
+from spoold.rules.answers.task_facts import Reason as Because
+from spoold.rules.answers.task_history import Chapter
 
 NOW = 1_800_000_000.0
 AT = "2027-01-15T08:00:00Z"

@@ -19,15 +19,15 @@ import time
 import traceback
 from pathlib import Path
 
-from spoold.daemon.leading import MasterActor
-from spoold.daemon.pulse import Pulse
-from spoold.daemon.working import WorkerActor, abilities
-from spoold.runner.sweep import sweep
+from spoold.daemon.master_actor import MasterActor
+from spoold.daemon.progress_watch import Pulse
+from spoold.daemon.worker_actor import WorkerActor, abilities
+from spoold.runner.job_runner import sweep
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.host import SystemHost
 from spoold.system.posix import PosixFileSystem
-from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.worker_config import WorkerConfig
 
 FILES = (
     "/proc/meminfo",

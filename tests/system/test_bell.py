@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from spoold.system.bell import Bell, readable
+from spoold.system.wakeup import Bell, readable
 
 
 def test_a_bell_ends_one_wait_however_often_it_was_rung() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system.beneath import Beneath
-from spoold.system.denials import EVERY_S, Denials
+from spoold.system.openat import Beneath
+from spoold.system.posix import EVERY_S, Denials
 
 
 class Asked:

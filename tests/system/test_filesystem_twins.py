@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spoold.system.filesystem import FileSystem
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.posix import PosixFileSystem
 
 Step = Callable[[FileSystem], object]

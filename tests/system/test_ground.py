@@ -13,16 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon.pulse import Pulse, pulsing
+from spoold.daemon.progress_watch import Pulse, pulsing
 from spoold.store.initialise import initialise
-from spoold.store.polling import DEAR, Polling
+from spoold.store.step_timing import DEAR, Polling
 from spoold.store.store import open_store
 from spoold.system import hints as hints_module
 from spoold.system.clock import ManualClock
-from spoold.system.ground import Ground
 from spoold.system.hints import Hints
-from spoold.system.memory import MemoryFileSystem
-from spoold.system.mounts import Mount
+from spoold.system.memory_filesystem import MemoryFileSystem
+from spoold.system.mounts import Ground, Mount
 from spoold.system.posix import PosixFileSystem
 
 LOCAL = Mount("/", "ext4", "/dev/sda1", ("rw",))
@@ -122,7 +121,7 @@ def test_hints_are_of_the_mount_that_is_there_now(tmp_path: Path, monkeypatch: p
 
 REAL = """
 import json, subprocess, sys, time
-from spoold.system.ground import LOOK_S
+from spoold.system.mounts import LOOK_S
 from spoold.system.posix import PosixFileSystem
 root = sys.argv[1]
 fs = PosixFileSystem(root)

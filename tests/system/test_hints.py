@@ -15,12 +15,10 @@ from watchdog.observers.inotify_c import InotifyEvent, InotifyFD
 from watchdog.observers.polling import PollingObserver
 
 from spoold.system import hints as hints_module
-from spoold.system.bell import readable
-from spoold.system.ground import Ground
-from spoold.system.hints import Hints
+from spoold.system.hints import Hints, Observing
 from spoold.system.inotify import Inotify, _Reader
-from spoold.system.mounts import Mount
-from spoold.system.watching import Observing
+from spoold.system.mounts import Ground, Mount
+from spoold.system.wakeup import readable
 from tests.runner.processes import eventually
 
 PATIENCE_S = 20.0

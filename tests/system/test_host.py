@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system import host, probe
+from spoold.system import hardware, host
 from spoold.system.host import (
     Capacity,
     FakeHost,
@@ -210,7 +210,7 @@ class TestProbe:
         """Writes a file of this process's cgroup, or of one above it."""
         real = Path("/proc/self/cgroup").read_text()
         own = next((line[4:].strip("/ \n") for line in real.splitlines() if line.startswith("0::/")), "")
-        monkeypatch.setattr(probe, "_CGROUPS", str(tmp_path))
+        monkeypatch.setattr(hardware, "_CGROUPS", str(tmp_path))
         (tmp_path / own).mkdir(parents=True, exist_ok=True)
 
         def write(name: str, value: str) -> None:
@@ -220,25 +220,25 @@ class TestProbe:
 
     def test_a_cpu_quota_counts(self, cgroup: Callable[[str, str], None]) -> None:
         cgroup("cpu.max", "50000 100000\n")
-        assert probe.cpus() == 0.5
+        assert hardware.cpus() == 0.5
 
     @pytest.mark.parametrize("nothing", ["max 100000\n", "", "nonsense", "1 0"])
     def test_no_quota_leaves_the_affinity(self, cgroup: Callable[[str, str], None], nothing: str) -> None:
         cgroup("cpu.max", nothing)
-        assert probe.cpus() == len(os.sched_getaffinity(0))
+        assert hardware.cpus() == len(os.sched_getaffinity(0))
 
     def test_a_memory_limit_counts(self, cgroup: Callable[[str, str], None]) -> None:
         cgroup("memory.max", f"{300 << 20}\n")
         cgroup("memory.current", f"{100 << 20}\n")
-        assert probe.memory_mb() == 300
-        assert probe.memory_available_mb() == 200
+        assert hardware.memory_mb() == 300
+        assert hardware.memory_available_mb() == 200
 
     def test_no_memory_limit_leaves_the_machines(self, cgroup: Callable[[str, str], None]) -> None:
-        everything = probe.memory_mb()
+        everything = hardware.memory_mb()
         cgroup("memory.max", "max\n")
         cgroup("memory.current", f"{100 << 20}\n")
-        assert probe.memory_mb() == everything
-        assert (probe.memory_available_mb() or 0) > 200
+        assert hardware.memory_mb() == everything
+        assert (hardware.memory_available_mb() or 0) > 200
 
     @pytest.mark.parametrize(
         ("script", "expected"),
@@ -257,12 +257,12 @@ class TestProbe:
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
         if "sleep" in script:
-            monkeypatch.setattr(probe, "_GPU_TIMEOUT", 0.2)
-        assert probe.gpus() == expected
+            monkeypatch.setattr(hardware, "_GPU_TIMEOUT", 0.2)
+        assert hardware.gpus() == expected
 
     def test_no_tool_no_gpu(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
-        assert probe.gpus() == 0
+        assert hardware.gpus() == 0
 
 
 class TestFakeHost:

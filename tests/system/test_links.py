@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.doctor.share import Share
+from spoold.doctor.trial_share import Share
 from spoold.system.filesystem import FileSystem
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.mounts import Mount
 from spoold.system.posix import PosixFileSystem
 from tests.support.mounted import lie_on

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system.loans import NO_LOANS, Loan, LocalLoans, OwnLoan
+from spoold.system.slot_loans import NO_LOANS, Loan, LocalLoans, OwnLoan
 
 
 def test_a_slot_is_lent_asked_for_and_comes_back(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_slot_is_lent_asked_for_and_comes_back(tmp_path: Path) -> None:
 
 def test_a_loan_ends_with_its_process(tmp_path: Path) -> None:
     loans = LocalLoans(str(tmp_path))
-    code = "import sys, time; from spoold.system.loans import OwnLoan; loan = OwnLoan(sys.argv[1], 'a.1', 'x')\n"
+    code = "import sys, time; from spoold.system.slot_loans import OwnLoan; loan = OwnLoan(sys.argv[1], 'a.1', 'x')\n"
     code += "loan.lend(); print(flush=True); time.sleep(99)"
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

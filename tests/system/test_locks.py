@@ -16,7 +16,7 @@ import filelock
 import pytest
 
 from spoold.system.errnos import Meaning, advice, classify
-from spoold.system.locks import NO_LOCKS, FileLock
+from spoold.system.posix import NO_LOCKS, FileLock
 from tests.house.sources import CHECKOUT
 
 PATIENCE_S = 30.0
@@ -24,7 +24,7 @@ COUNT = 40
 
 COUNTS = f"""
 import sys
-from spoold.system.locks import FileLock
+from spoold.system.posix import FileLock
 lock, figure = FileLock(sys.argv[1]), sys.argv[2]
 for _ in range({COUNT}):
     with lock.held({PATIENCE_S}):
@@ -35,14 +35,14 @@ for _ in range({COUNT}):
 """
 HOLDS = f"""
 import sys
-from spoold.system.locks import FileLock
+from spoold.system.posix import FileLock
 with FileLock(sys.argv[1]).held({PATIENCE_S}):
     print("held", flush=True)
     sys.stdin.read()
 """
 FORKS = f"""
 import os, sys
-from spoold.system.locks import FileLock
+from spoold.system.posix import FileLock
 lock = FileLock(sys.argv[1])
 child, parent = os.pipe()
 with lock.held({PATIENCE_S}):

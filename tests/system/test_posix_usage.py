@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spoold.protocol.settings import DiskSettings
-from spoold.rules.share import disk
+from spoold.rules.share import free_space
 from spoold.system.filesystem import Usage, usage_of
 from spoold.system.posix import PosixFileSystem
 
@@ -34,7 +34,10 @@ def test_the_inodes_of_cephfs_are_unknown(favail: int, tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(ten))
     usage = PosixFileSystem(tmp_path).usage()
     assert usage == Usage(3000 * (4 << 20), 2900 * (4 << 20), None)
-    assert disk.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, DiskSettings()) is disk.Room.ENOUGH
+    assert (
+        free_space.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, DiskSettings())
+        is free_space.Room.ENOUGH
+    )
 
 
 UNKNOWN = st.sampled_from([-1, -(1 << 63), 1 << 63, (1 << 64) - 1])
@@ -53,12 +56,12 @@ UNKNOWN = st.sampled_from([-1, -(1 << 63), 1 << 63, (1 << 64) - 1])
 def test_nothing_is_closed_because_of_an_unknown(blocks: int, free: int, size: int, inodes: int, more: int) -> None:
     """C1: whatever statvfs answers, a share is full only by figures that fit each other."""
     usage = usage_of(blocks, free, size, inodes, more)
-    verdict = disk.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, DiskSettings(enough_free_mb=0))
-    if verdict in (disk.Room.LITTLE, disk.Room.FULL):
+    verdict = free_space.room(usage.total_bytes, usage.free_bytes, usage.free_inodes, DiskSettings(enough_free_mb=0))
+    if verdict in (free_space.Room.LITTLE, free_space.Room.FULL):
         assert 0 <= free <= blocks < 1 << 63
         assert free < 0.2 * blocks
         assert size
-    if verdict in (disk.Room.FEW_FILES, disk.Room.NO_FILES):
+    if verdict in (free_space.Room.FEW_FILES, free_space.Room.NO_FILES):
         assert 0 <= more <= inodes < 1 << 63
-        assert more < disk.FEW_INODES
+        assert more < free_space.FEW_INODES
     assert 0 <= usage.free_bytes <= usage.total_bytes

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from spoold.system import power
+from spoold.system import hardware
+from spoold.system.hardware import Battery, SystemInhibitor, battery
 from spoold.system.host import FakeHost, FakeMachine, SystemHost
-from spoold.system.power import Battery, SystemInhibitor, battery
 
 ROOT = Path(__file__).parents[2]
 # As systemd-inhibit does: it runs the command that stands last, and has the lock for as long as that lives.
@@ -72,7 +72,7 @@ def test_the_lock_can_be_had_again(program: Path, tmp_path: Path) -> None:
 
 
 def test_the_lock_does_not_outlive_a_process_that_is_killed(program: Path, tmp_path: Path) -> None:
-    script = "import sys, time; from spoold.system.power import SystemInhibitor as I; I(sys.argv[1]).hold()"
+    script = "import sys, time; from spoold.system.hardware import SystemInhibitor as I; I(sys.argv[1]).hold()"
     holder = subprocess.Popen(
         [sys.executable, "-c", f"{script}; time.sleep(60)", str(program)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -130,5 +130,5 @@ def test_a_machine_in_memory_has_the_battery_that_it_is_given() -> None:
     host = FakeHost("laptop")
     assert host.battery() is None
     machine: FakeMachine = host.machine
-    machine.battery = power.Battery(plugged=True)
+    machine.battery = hardware.Battery(plugged=True)
     assert host.battery() == Battery(plugged=True)

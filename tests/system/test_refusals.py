@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from spoold.system.refusals import Fault, fault_of
+from spoold.system.errnos import Fault, fault_of
 
 
 @pytest.mark.parametrize(

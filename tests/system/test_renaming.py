@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from spoold.doctor.share import Share
-from spoold.system import renaming
+from spoold.doctor.trial_share import Share
+from spoold.system import posix
 from spoold.system.mounts import Mount
-from spoold.system.posix import PosixFileSystem
-from spoold.system.renaming import rename_known
+from spoold.system.posix import PosixFileSystem, rename_known
 from tests.support.mounted import lie_on
 
 
@@ -65,7 +64,7 @@ def test_a_belief_that_the_server_does_not_share_is_dropped_and_the_rename_made(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first refusal is the client's; asked about the name, the server knows none."""
-    rename = renaming._rename_noreplace
+    rename = posix._rename_noreplace
     refused: list[str] = []
 
     def once(src: str, dst: str, giver: int | None, taker: int | None) -> None:
@@ -74,7 +73,7 @@ def test_a_belief_that_the_server_does_not_share_is_dropped_and_the_rename_made(
             raise FileExistsError(errno.EEXIST, "believed", dst)
         rename(src, dst, giver, taker)
 
-    monkeypatch.setattr(renaming, "_rename_noreplace", once)
+    monkeypatch.setattr(posix, "_rename_noreplace", once)
     share(root, "cifs").rename("from/x", "to/x")
     assert (root / "to" / "x").read_text() == "token"
     assert len(refused) == 1
@@ -110,7 +109,7 @@ def _einval(*_: object) -> int:
 def test_a_system_that_cannot_make_the_difference_renames_as_ever(
     root: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., int] | None
 ) -> None:
-    monkeypatch.setattr(renaming, "_RENAMEAT2", call)
+    monkeypatch.setattr(posix, "_RENAMEAT2", call)
     share(root, "cifs").rename("from/x", "to/x")
     assert (root / "to" / "x").read_text() == "token"
 

@@ -7,8 +7,8 @@ from stat import S_IMODE
 
 import pytest
 
+from spoold.system.permissions import give_to_group, is_shut, owners_of, umask
 from spoold.system.posix import PosixFileSystem
-from spoold.system.sharing import give_to_group, is_shut, owners_of, umask
 
 
 @pytest.fixture(params=[0o002, 0o022, 0o077])

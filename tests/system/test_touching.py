@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system.mounts import Mount
+from spoold.system.mounts import Mount, Touching
 from spoold.system.posix import PosixFileSystem, only_looking
-from spoold.system.touching import Touching
 from tests.support.mounted import lie_on
 
 

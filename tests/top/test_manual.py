@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from spoold.faces.top.keys import KEYS, digit
-from spoold.faces.top.views import ABOUT
+from spoold.faces.top.views import ABOUT, KEYS, digit
 from tests.house.sources import CHECKOUT
 
 MANUAL = (CHECKOUT / "docs" / "guide" / "top.md").read_text(encoding="utf-8")

@@ -13,9 +13,9 @@ import pytest
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import Watch
 from spoold.faces.top import views
-from spoold.faces.top.app import TopApp
-from spoold.faces.top.pages.page import Page
+from spoold.faces.top.page import Page
 from spoold.faces.top.source import Source
+from spoold.faces.top.textual_app import TopApp
 from tests.cli.commands import spool
 from tests.support.picture import picture
 from tests.support.view import PretendedSpool, PretendedView

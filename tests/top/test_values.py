@@ -14,14 +14,13 @@ from rich.style import Style
 from textual.strip import Strip
 
 from spoold.client.view import Query
-from spoold.faces.top import figures
-from spoold.faces.top.filters import query_of, words_of
-from spoold.faces.top.fit import Cells, Column, table
-from spoold.faces.top.lines import Word, clip, text_of, width_of, word, wrap
-from spoold.faces.top.pager import PAGE, Pager
-from spoold.faces.top.pages.overview import shares
-from spoold.faces.top.pages.task import charges
-from spoold.faces.top.sheet import changed_to
+from spoold.faces.top import text_layout
+from spoold.faces.top.overview_page import shares
+from spoold.faces.top.page import query_of, words_of
+from spoold.faces.top.task_page import charges
+from spoold.faces.top.tasks_page import PAGE, Pager
+from spoold.faces.top.text_layout import Cells, Column, Word, clip, table, text_of, width_of, word, wrap
+from spoold.faces.top.widgets import changed_to
 from spoold.protocol.settings import Settings
 from tests.support.view import PretendedView, cards
 
@@ -65,15 +64,15 @@ def test_a_table_fits_and_counts_what_has_no_room(rows: list[list[str]], width: 
     [(None, "-"), (-3.0, "0s"), (59.9, "59s"), (60.0, "1m"), (7199.0, "1h"), (86400.0 * 3, "3d")],
 )
 def test_an_age_has_one_unit(seconds: float | None, shown: str) -> None:
-    assert figures.age(seconds) == shown
+    assert text_layout.age(seconds) == shown
 
 
 def test_bars_fill_their_width() -> None:
     for used, most in ((0, 4), (1, 400), (3, 4), (4, 4), (9, 4), (1, 0)):
-        assert width_of(figures.bar(used, most, 10)) == 10
-    assert text_of(figures.bar(1, 400, 10)).startswith("█")
+        assert width_of(text_layout.bar(used, most, 10)) == 10
+    assert text_of(text_layout.bar(1, 400, 10)).startswith("█")
     for counts in ({}, {"completed": 1}, {"completed": 3, "failed": 1, "waiting": 7}, dict.fromkeys(("failed",), 9)):
-        assert width_of(figures.stack(counts, 20)) == 20
+        assert width_of(text_layout.stack(counts, 20)) == 20
 
 
 @pytest.mark.parametrize(
@@ -89,19 +88,19 @@ def test_bars_fill_their_width() -> None:
     ],
 )
 def test_progress_is_a_line(value: object, shown: str) -> None:
-    assert figures.progress(value).text == shown
+    assert text_layout.progress(value).text == shown
 
 
 def test_numbers_are_short() -> None:
-    assert [figures.short(number) for number in (None, 950, 1234, 45_678, 3_400_000)] == [
+    assert [text_layout.short(number) for number in (None, 950, 1234, 45_678, 3_400_000)] == [
         "",
         "950",
         "1.2k",
         "46k",
         "3.4M",
     ]
-    assert figures.moment("nonsense") is None
-    assert figures.moment("2027-01-15T08:00:00") is None
+    assert text_layout.moment("nonsense") is None
+    assert text_layout.moment("2027-01-15T08:00:00") is None
 
 
 def test_a_filter_is_a_question_and_back() -> None:

@@ -6,9 +6,8 @@ import pytest
 from rich.cells import cell_len
 from textual import events
 
-from spoold.client.questions import Question
-from spoold.faces.top.keys import DIGITS
-from spoold.faces.top.views import VIEWS
+from spoold.client.read.questions import Question
+from spoold.faces.top.views import DIGITS, VIEWS
 from tests.support.view import AT, PretendedView, cards
 from tests.top.pilot import LARGE, SMALL, opened, run
 

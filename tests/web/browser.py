@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import View
-from spoold.faces.web.entrance import Entrance
-from spoold.faces.web.serving import Place, guarded
+from spoold.faces.web.http_server import Place, guarded
+from spoold.faces.web.security import Entrance
 from spoold.faces.web.site import Site
 from spoold.protocol.request import Verb, parse_request
 from tests.cli.command import leader, make

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from spoold.faces.web import seen
-from spoold.faces.web.acting import DEEDS, note, told
-from spoold.faces.web.seen import Mark
-from spoold.pictures import work
+from spoold.faces.web import action_pages
+from spoold.faces.web.action_pages import DEEDS, Mark, note, told
+from spoold.pictures import task_description
 from spoold.protocol.request import Verb
 from tests.cli.command import leader, make
 from tests.cli.test_verbs import end, put
@@ -238,7 +237,7 @@ def test_no_line_of_what_an_approval_would_run_looks_like_a_part_of_another(brow
     """G23, G24: a generator of tasks that want to be overlooked."""
     content, _ = evil_task(Random(seed))
     asks(browser.root, "evil", content)
-    lines = [line for part in work.parts_of(content) for line in part.lines]
+    lines = [line for part in task_description.parts_of(content) for line in part.lines]
     for page in ("/act/approve?id=evil", "/act/reject?id=evil"):
         shown = drawn(browser.text(page))
         assert [line for line in shown if line in lines] == lines
@@ -250,7 +249,7 @@ def test_a_page_says_what_is_no_part_of_an_approval(browser: Browser) -> None:
     look(browser.view)
     for page in ("/act/approve?id=later", "/act/reject?id=later", "/tasks/later"):
         text = unescape(browser.text(page))
-        assert f"<h3>{work.READ} (2 lines)</h3>" in text
+        assert f"<h3>{task_description.READ} (2 lines)</h3>" in text
         assert [line for line in drawn(text) if line in said] == list(said)
 
 
@@ -265,8 +264,8 @@ def test_a_long_prompt_is_folded_and_whole(browser: Browser) -> None:
 
 def test_a_task_that_cannot_be_read_shows_nothing_that_runs(browser: Browser) -> None:
     (token,) = (browser.root / "waiting" / "type=deploy").iterdir()
-    assert seen._does(b"{", str(token)) == ()
-    assert work.drawn(seen._does(b'{"comand": "x"}', str(token))) == ['comand: "x"']
+    assert action_pages._does(b"{", str(token)) == ()
+    assert task_description.drawn(action_pages._does(b'{"comand": "x"}', str(token))) == ['comand: "x"']
 
 
 def test_a_task_cannot_answer_through_the_pages(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

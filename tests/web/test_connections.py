@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from spoold.faces.web import connections
+from spoold.faces.web import http_server
 
 
 def test_there_are_few_downloads_at_once() -> None:
@@ -30,7 +30,7 @@ def test_there_are_few_downloads_at_once() -> None:
         async def keep(message: Any) -> None:
             said.append(message)
 
-        few = connections.Few(slow, 1)
+        few = http_server.Few(slow, 1)
         first = asyncio.create_task(few({"type": "http"}, hear, keep))
         await begun.wait()
         await few({"type": "http"}, hear, keep)
@@ -45,7 +45,7 @@ def test_there_are_few_downloads_at_once() -> None:
 
 
 def test_an_answer_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "REQUEST_S", 0.05)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.05)
 
     begun, ended = asyncio.Event(), asyncio.Event()
 
@@ -57,10 +57,10 @@ def test_an_answer_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> No
         ended.set()
 
     async def play() -> None:
-        crowd, state = connections.Crowd(lambda cookies: False), ServerState()
+        crowd, state = http_server.Crowd(lambda cookies: False), ServerState()
         config = uvicorn.Config(much, log_level="error")
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: connections.Bounded(config, state, {}, crowd=crowd), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: http_server.Bounded(config, state, {}, crowd=crowd), "127.0.0.1", 0)
         with socket.create_connection(server.sockets[0].getsockname()) as one:
             one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             async with asyncio.timeout(20):
@@ -73,7 +73,7 @@ def test_an_answer_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_terminal_hears_once_that_descriptors_are_out() -> None:
-    calm = connections.Calm(clock=lambda: 5.0)
+    calm = http_server.Calm(clock=lambda: 5.0)
     error = OSError(24, "Too many open files")
     records = [
         logging.LogRecord(

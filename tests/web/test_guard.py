@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-from spoold.faces.web import headers
-from spoold.faces.web.entrance import SESSIONS_MOST, Entrance
-from spoold.faces.web.guard import BODY_MOST, URL_MOST, anchored, any_port
+from spoold.faces.web import security
+from spoold.faces.web.security import BODY_MOST, SESSIONS_MOST, URL_MOST, Entrance, anchored, any_port
 from tests.cli.test_verbs import end
 from tests.web.browser import EVIL, HOST, OURS, PORT, Browser, opened, waiting
 
@@ -246,7 +245,7 @@ def test_every_answer_has_the_headers(browser: Browser) -> None:
     answers += [browser.get("/"), browser.http.request("DELETE", "/"), browser.get("/", Host="evil")]
     for answer in answers:
         policy = answer.headers["content-security-policy"]
-        assert policy in (headers.POLICY, headers.BARE_POLICY), answer.url
+        assert policy in (security.POLICY, security.BARE_POLICY), answer.url
         assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"

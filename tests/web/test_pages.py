@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.web import address
+from spoold.faces.web import page_address
 from spoold.faces.web.assets import known
-from spoold.faces.web.copies import Copies, copy_of
-from spoold.faces.web.later import Later
+from spoold.faces.web.page_cache import Copies, Later, copy_of
 from spoold.protocol.errors import BadFile, NotFound
 from tests.cli.command import leader, make
 from tests.cli.test_verbs import end, put
@@ -253,14 +252,14 @@ def test_what_takes_long_is_shown_later() -> None:
 
 def test_an_address_says_a_query_and_back() -> None:
     text = "state=failed&state=waiting&type=a%20b&batch=x%26y&worker=w&code=C&q=%3Cb%3E&sort=-id&archived=0"
-    query = address.query_of(address.read(text))
+    query = page_address.query_of(page_address.read(text))
     assert (query.states, query.types, query.text, query.archived) == (("failed", "waiting"), ("a b",), "<b>", False)
-    assert address.query_of(address.read(address.tasks(query).partition("?")[2])) == query
-    assert address.tasks(address.query_of(address.read(""))) == "/tasks"
+    assert page_address.query_of(page_address.read(page_address.tasks(query).partition("?")[2])) == query
+    assert page_address.tasks(page_address.query_of(page_address.read(""))) == "/tasks"
     with pytest.raises(BadFile):
-        address.read("from=x").number("from")
+        page_address.read("from=x").number("from")
     with pytest.raises(BadFile):
-        address.read("from=1").number("from") and address.read("from=٣").number("from")
+        page_address.read("from=1").number("from") and page_address.read("from=٣").number("from")
 
 
 def test_a_list_of_an_age_says_so_and_is_exact(browser: Browser) -> None:
@@ -276,12 +275,12 @@ def test_a_list_of_an_age_says_so_and_is_exact(browser: Browser) -> None:
 def test_a_batch_is_read_by_its_own_tasks_alone(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from spoold.client import scenes
+    from spoold.client.read import graph_data
 
     for _ in range(20):  # the view learns of batches by and by
         browser.view.look()
     whole = browser.client.scene("b2")
-    monkeypatch.setattr(scenes, "candidates", None)  # nobody goes through all tasks
+    monkeypatch.setattr(graph_data, "candidates", None)  # nobody goes through all tasks
     mine = browser.view.scene("b2")
     assert sorted(mine.tasks, key=str) == sorted(whole.tasks, key=str)
     assert replace(mine, at=0, tasks=()) == replace(whole, at=0, tasks=())
@@ -293,8 +292,8 @@ def test_a_rejected_drop_has_its_page_and_no_task_is_named_by_a_beginning(browse
         browser.root, "rejected/my drop.json.reason.json", {"drop": "my drop.json", "problem": "is odd.", "mend": "x"}
     )
     with opened(browser.root.parent) as other:
-        (card,) = other.view.find(address.query_of(address.read("state=rejected"))).cards
-        assert "rejected" in main(other.text(address.task(card.id)))
+        (card,) = other.view.find(page_address.query_of(page_address.read("state=rejected"))).cards
+        assert "rejected" in main(other.text(page_address.task(card.id)))
         assert other.get("/tasks/goo").status_code == 404
         assert other.get("/tasks/no%20drop").status_code == 404
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.web import connections, serving
+from spoold.faces.web import http_server
 from spoold.protocol.errors import SpoolError
 from tests.cli.command import leader, make
 from tests.cli.commands import spool, start
@@ -127,19 +127,19 @@ def test_a_socket_is_open_to_this_user_alone_and_is_taken_away(root: Path, tmp_p
             )
             assert one.recv(100).startswith(b"HTTP/1.1 303")
         with pytest.raises(SpoolError, match="another server listens"):
-            serving.listen_at(str(path))
+            http_server.listen_at(str(path))
     assert not path.exists()
     with socket.socket(socket.AF_UNIX) as old:
         old.bind(str(path))
-    serving.listen_at(str(path)).listening[0].close()
+    http_server.listen_at(str(path)).listening[0].close()
     path.unlink()
     path.write_text("mine")
     with pytest.raises(SpoolError, match="is no socket of yours"):
-        serving.listen_at(str(path))
+        http_server.listen_at(str(path))
 
 
 def test_a_client_that_says_nothing_is_left(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert connections.REQUEST_S <= 15
+    assert http_server.REQUEST_S <= 15
     with served(root) as server, socket.create_connection(("127.0.0.1", server.port), timeout=40) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
         assert slow.recv(1000) == b""
@@ -238,7 +238,7 @@ def test_strangers_cannot_lock_out_who_was_let_in(root: Path) -> None:
         server.let_in()
         where = ("127.0.0.1", server.port)
         silent = [crowd.enter_context(socket.create_connection(where, timeout=20)) for _ in range(400)]
-        silent[0].settimeout(connections.REQUEST_S / 2)
+        silent[0].settimeout(http_server.REQUEST_S / 2)
         with contextlib.suppress(ConnectionResetError):
             assert silent[0].recv(1) == b""  # at once, and not since it said nothing in time
         assert server.get("/")[0] == 200

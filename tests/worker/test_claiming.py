@@ -4,7 +4,7 @@ import errno
 import json
 from typing import Any
 
-from spoold.store.obstacles import NAMED_MOST
+from spoold.store.path_conflicts import NAMED_MOST
 from tests.support.cluster import Cluster, Node
 
 

@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from spoold.protocol.names import TaskName, parse_task
-from spoold.protocol.order import encode_order
+from spoold.protocol.names import TaskName, encode_order, parse_task
 from spoold.store import snapshots
 from tests.support.cluster import Cluster, Node
 

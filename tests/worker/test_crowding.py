@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from spoold.protocol.lanes import Lane
-from spoold.worker.config import load_config
+from spoold.worker.attempts.worker_limits import Crowding
+from spoold.worker.handlers.availability import lacking
 from spoold.worker.handlers.handler import Handler
-from spoold.worker.intake.crowding import Crowding
-from spoold.worker.readiness.lookup import lacking
+from spoold.worker.handlers.worker_config import load_config
 
 CODER, REVIEW = Lane("coder", "handler"), Lane("review", "handler")
 

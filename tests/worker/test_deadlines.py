@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from spoold.store.clocks import CommonClock
+from spoold.store.pool_clock import CommonClock
 from spoold.store.store import stamp
 from tests.support.cluster import Cluster
 

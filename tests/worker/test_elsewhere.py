@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.store import snapshots
 from spoold.store.store import open_store
-from spoold.worker.readiness.offering import Fixed
+from spoold.worker.intake.readiness import HandlersKnown
 from tests.support.cluster import Cluster, Node
 from tests.worker.test_worker import beat, ids
 
@@ -267,7 +267,7 @@ def test_a_handler_whose_program_is_not_there_is_not_offered() -> None:
     lacks: dict[str, str] = {"review": "it lacks the program codex"}
     made = pool("w1", tasks=1, task=REVIEW)
     node = worker(made, "w1")
-    node.worker._offering._found = Fixed(lacks)
+    node.worker._offering._found = HandlersKnown(lacks)
     made.advance(20)
     assert (made.state("t0"), ids(node)) == ("waiting", [])
     can = beat(made).capabilities
@@ -277,7 +277,7 @@ def test_a_handler_whose_program_is_not_there_is_not_offered() -> None:
     told = snapshots.latest(made.fs)
     assert told is not None
     assert any("can run type=review (1 worker awake); w1: it lacks the program codex;" in w for w in told[1].warnings)
-    node.worker._offering._found = Fixed()
+    node.worker._offering._found = HandlersKnown()
     made.advance(20)
     assert ids(node) == ["t0"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from spoold.runner.job import NoSlot
 from spoold.system.clock import ManualClock
-from spoold.worker.readiness.fitness import Fitness
+from spoold.worker.handlers.availability import Fitness
 
 
 def fail(fitness: Fitness, error: Exception) -> None:

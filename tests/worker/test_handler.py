@@ -13,11 +13,10 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.attempts.outcome import Charge
+from spoold.rules.attempts.attempt_outcome import Charge
 from spoold.runner.job import Command
-from spoold.worker.config import WorkerConfig, load_config
-from spoold.worker.handlers.permits import CannotRun
-from spoold.worker.handlers.preparing import Workplace, prepare
+from spoold.worker.handlers.job_preparation import CannotRun, Workplace, prepare
+from spoold.worker.handlers.worker_config import WorkerConfig, load_config
 
 NAME = TaskName(5000, "0000000001-1", "t1", attempt=3)
 PLACE = Workplace("w1", "/spool", "/scratch/t1.3")

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane
-from spoold.protocol.names import TaskName
-from spoold.protocol.order import encode_order
-from spoold.rules.scheduling.keeping import Kept, machine_has, machine_needs
-from spoold.store import beats
+from spoold.protocol.names import TaskName, encode_order
+from spoold.rules.workers.slots import Kept, machine_has, machine_needs
+from spoold.store import heartbeats
 from tests.support.cluster import Cluster, Node
 from tests.support.loans import FakeLoans
 
@@ -201,7 +200,7 @@ def test_tasks_of_one_rank_that_came_together_go_as_they_fit() -> None:
 def test_the_heartbeat_and_explain_say_for_which_task_room_is_kept() -> None:
     made, node = cluster({"id": "urgent", "priority": "high", **TWO}, {"id": "small", **ONE}, cpus=2)
     made.advance(6.0)
-    beat = beats.read_all(made.fs)["w1"]
+    beat = heartbeats.read_all(made.fs)["w1"]
     assert isinstance(beat, Heartbeat)
     assert beat.keeps is not None
     assert (beat.keeps.task, beat.keeps.spare) == ("urgent", {"cpus": 0.0})
@@ -213,7 +212,7 @@ def test_the_heartbeat_and_explain_say_for_which_task_room_is_kept() -> None:
     assert "every worker that has room for it keeps that for a task before it: w1 for urgent" in small.verdict
     made.finish("first")
     made.advance(6.0)
-    told = beats.read_all(made.fs)["w1"].keeps
+    told = heartbeats.read_all(made.fs)["w1"].keeps
     assert told is not None
     assert told.task == "small", "now it waits for the urgent one's end"
 

@@ -12,11 +12,11 @@ import pytest
 
 from spoold.protocol.heartbeat import Capabilities
 from spoold.system.clock import ManualClock
-from spoold.worker.config import PythonSettings, WorkerConfig
+from spoold.worker.handlers import availability
+from spoold.worker.handlers.availability import LOOKUP_EVERY_S, Lookup, lacking
 from spoold.worker.handlers.handler import Handler
-from spoold.worker.readiness import lookup
-from spoold.worker.readiness.lookup import EVERY_S, Lookup, lacking
-from spoold.worker.readiness.offering import Offering
+from spoold.worker.handlers.worker_config import PythonSettings, WorkerConfig
+from spoold.worker.intake.readiness import Offering
 
 
 def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:
@@ -107,7 +107,7 @@ def modules(tmp_path: Path) -> Path:
 def called(path: Path, target: str, base: dict[str, str] | None = None, **handler: Any) -> dict[str, str]:
     """What keeps the handler `t`, which calls this, from beginning."""
     made = Handler.model_validate({"python": target, **handler})
-    return lookup.unknown(
+    return availability.unknown(
         {"t": made, "other": Handler(command=("x",))}, PythonSettings(path=(str(path),)), base or {}
     )
 
@@ -151,7 +151,7 @@ def test_it_is_looked_again_now_and_then(tmp_path: Path, caplog: pytest.LogCaptu
     assert (offering.now.handlers, set(offering.now.lacks)) == ((), {"review", "call"})
     program(tmp_path / "codex")
     program(tmp_path / "jobs.py", "")
-    clock.advance(EVERY_S - 1)
+    clock.advance(LOOKUP_EVERY_S - 1)
     assert not offering.look({})
     clock.advance(1)
     looking.lacks()
@@ -174,13 +174,13 @@ def test_a_look_that_hangs_hangs_nobody_else(tmp_path: Path, monkeypatch: pytest
         gate.wait(60)
         return {}
 
-    monkeypatch.setattr(lookup, "unknown", hang)
-    monkeypatch.setattr(lookup, "FIRST_WITHIN_S", 0.01)
+    monkeypatch.setattr(availability, "unknown", hang)
+    monkeypatch.setattr(availability, "FIRST_WITHIN_S", 0.01)
     clock = ManualClock()
     looking = Lookup(*config(tmp_path), clock)
     for _ in range(3):
         assert looking.lacks() == {}
-        clock.advance(2 * EVERY_S)
+        clock.advance(2 * LOOKUP_EVERY_S)
     assert looks == [1], "one at a time"
     gate.set()
     looking._await(60)
@@ -213,14 +213,14 @@ def test_a_check_that_fails_is_the_lack_and_one_that_succeeds_says_the_version(t
     assert looked(looking) == {"review": "no module"}
     assert looking.versions() == {}
     program(tmp_path / "check", "#!/bin/sh\necho ran >>$0.runs\necho loading; echo 1.2\n")
-    clock.advance(EVERY_S)
+    clock.advance(LOOKUP_EVERY_S)
     assert looked(looking) == {}
     assert looking.versions() == {"review": "1.2"}
-    clock.advance(EVERY_S)
+    clock.advance(LOOKUP_EVERY_S)
     assert looked(looking) == {}
     assert (tmp_path / "check.runs").read_text() == "ran\n" * 2, "one that has succeeded is not run again soon"
     program(tmp_path / "check", "#!/bin/sh\nexit 4\n")
-    clock.advance(lookup.HOLDS_S)
+    clock.advance(availability.HOLDS_S)
     assert looked(looking) == {"review": "its check ended with exit code 4"}
     assert looking.versions() == {}, "what it said no longer holds"
 
@@ -234,8 +234,8 @@ def test_nothing_is_offered_before_its_check_is_over(
         gate.wait(60)
         return True, "9"
 
-    monkeypatch.setattr(lookup, "tried", slow)
-    monkeypatch.setattr(lookup, "FIRST_WITHIN_S", 0.01)
+    monkeypatch.setattr(availability, "tried", slow)
+    monkeypatch.setattr(availability, "FIRST_WITHIN_S", 0.01)
     caplog.set_level("INFO", "spoold")
     looking, _ = checked(tmp_path)
     can = Capabilities(cpus=1, mem_mb=1, handlers=("review",), about={"review": {"agent": "codex"}})

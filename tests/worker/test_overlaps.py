@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from spoold.protocol import codec
-from spoold.rules.locks.touched import FILES_MAX, Touched, common, files_in, touched_in
+from spoold.rules.attempts.reported_figures import FILES_MAX, Touched, common, files_in, touched_in
 from tests.support.cluster import Cluster
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.system.clock import ManualClock
-from spoold.worker.attempts.own_lease import OwnLease
+from spoold.worker.attempts.lease import OwnLease
 
 
 def test_there_is_none_before_the_first_beat() -> None:

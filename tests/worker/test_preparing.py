@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from spoold.protocol import trace
+from spoold.protocol import trace_ids
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import TaskName
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.attempts.outcome import Charge
+from spoold.rules.attempts.attempt_outcome import Charge
 from spoold.runner.job import Call, Command, Job
-from spoold.worker.config import WorkerConfig, load_config
-from spoold.worker.handlers.permits import CannotRun
-from spoold.worker.handlers.preparing import Workplace, inherited, prepare
+from spoold.worker.handlers.job_preparation import CannotRun, Workplace, inherited, prepare
+from spoold.worker.handlers.worker_config import WorkerConfig, load_config
 
 NAME = TaskName(5000, "0000000001-1", "t1", attempt=3)
 PLACE = Workplace("w1", "/spool", "/scratch/t1.3")
@@ -177,7 +176,7 @@ def test_its_place_in_a_trace_replaces_whatever_else_is_said() -> None:
     config = {"pass_env": ["TRACE*", "BAGGAGE"], "env": said, "handlers": {"review": {"command": ["x"], "env": said}}}
     for task in ({"command": ["x"], "env": said}, {"type": "review"}):
         env = environment(job({**task, "batch": "night"}, config, environ=said))
-        assert {name: env[name] for name in said} == trace.carrier("", "t1", 3, "night", {})
+        assert {name: env[name] for name in said} == trace_ids.carrier("", "t1", 3, "night", {})
     below = environment(job({"command": ["x"], "meta": {"traceparent": said["TRACEPARENT"]}}))
     assert below["TRACEPARENT"].split("-")[1] == "0af7651916cd43dd8448eb211c80319c"
 

@@ -8,7 +8,7 @@ import pytest
 from spoold.store import snapshots
 from spoold.system.filesystem import Usage
 from spoold.system.host import Load
-from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.worker_config import WorkerConfig
 from tests.support.cluster import Cluster
 
 TASK = '{"id": "t", "command": ["work"]}'

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from spoold.system.memory import MemoryFileSystem
-from spoold.worker.attempts import logs
-from spoold.worker.attempts.redacting import MARGIN, NOTHING, Redacting
-from spoold.worker.redact import Redact
+from spoold.system.memory_filesystem import MemoryFileSystem
+from spoold.worker.attempts import attempt_output
+from spoold.worker.attempts.attempt import MARGIN, NOTHING, Redacting
+from spoold.worker.handlers.worker_config import Redact
 from tests.support.cluster import Cluster, Node
 
 VALUE = "hunter2/hunter+3"
@@ -66,7 +66,7 @@ class Bench:
 
     def brought(self) -> bytes:
         """Its log after the next time that output is brought."""
-        self.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+        self.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
         self.cluster.step("w1")
         return self.log()
 
@@ -153,7 +153,7 @@ def test_what_could_not_be_written_comes_later_and_only_once(tmp_path: Path) -> 
     bench = Bench(tmp_path)
     bench.put("output", f"is {VALUE}\n".encode())
     bench.node.fs.fail("append", "logs/", 5, times=1)
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert bench.cluster.fs.list("logs") == []
     assert bench.brought() == b"is [redacted:A]\n"
@@ -204,8 +204,8 @@ def test_a_secret_that_is_gone_when_the_task_comes_leaves_it_to_another_worker(t
 
 def test_a_task_that_says_nothing_imports_nothing_for_it() -> None:
     code = (
-        "import sys; from spoold.worker import worker; from spoold.worker.attempts.redacting import Redacting;"
-        "from spoold.worker.redact import Redact; from spoold.runner.job import Ending;"
+        "import sys; from spoold.worker import worker; from spoold.worker.attempts.attempt import Redacting;"
+        "from spoold.worker.handlers.worker_config import Redact; from spoold.runner.job import Ending;"
         "made = Redacting({}, Redact(), 1024); made.kept; made.value(None); made.end(cut=False);"
         "ending = Ending('a.1', 'exited', 0, None, '', 0, 0, 0); assert made.ending(ending) is ending;"
         "print([name for name in sys.modules if 'redaction' in name])"

@@ -9,15 +9,15 @@ from typing import Literal
 
 import pytest
 
-from spoold.master import reaping
-from spoold.master.changes import Wanted
 from spoold.master.master import Master
+from spoold.master.state.tree_view import Wanted
+from spoold.master.tasks import reaping
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import AMOUNT_MAX
 from spoold.protocol.names import DELAY_MAX_MS, TaskName
 from spoold.store.journal import Reader
 from spoold.store.store import stamp
-from spoold.worker.attempts.resuming import renamed
+from spoold.worker.attempts.lease import renamed
 from tests.support.cluster import Cluster, Node
 
 CLAIM = "5000.{order}.t0.a1f0c0{rest}.json"

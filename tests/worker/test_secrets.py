@@ -13,10 +13,10 @@ from spoold.protocol.names import TaskName
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.system.clock import ManualClock
-from spoold.worker.config import WorkerConfig, load_config
-from spoold.worker.handlers.preparing import Workplace, inherited, prepare
+from spoold.worker.handlers.availability import Lookup
+from spoold.worker.handlers.job_preparation import Workplace, inherited, prepare
 from spoold.worker.handlers.secrets import MOST, Lacking, Secrets, Source
-from spoold.worker.readiness.lookup import Lookup
+from spoold.worker.handlers.worker_config import WorkerConfig, load_config
 
 VALUE = "hunter2-hunter3"
 SHORT = 'command = ["x"]\nsecrets = ["A"]'

@@ -12,9 +12,9 @@ from spoold.protocol.names import TaskName, parse_returned
 from spoold.protocol.result import Code, Result, Total
 from spoold.runner.job import Kind
 from spoold.store import snapshots
-from spoold.worker.attempts import logs, output, settling
-from spoold.worker.attempts.losses import REMEMBERED_S
-from spoold.worker.attempts.writers import Writers
+from spoold.worker.attempts import attempt_output, settling
+from spoold.worker.attempts.attempt_output import LOSS_REMEMBERED_S
+from spoold.worker.attempts.settling import Writers
 from tests.support.cluster import Cluster, Node
 
 SETTINGS = "[retry]\nbackoff_s = 10\njitter = 0\n"
@@ -213,7 +213,7 @@ def test_what_a_task_said_that_is_no_utf_8_stops_neither_the_commit_nor_the_jour
 
 
 def test_of_a_result_that_is_too_large_the_beginning_is_kept_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "RESULT_MAX", 10)
+    monkeypatch.setattr(attempt_output, "RESULT_MAX", 10)
     bench = Bench()
     bench.put("result.json", b'"0123456789"')
     result = bench.end()
@@ -286,11 +286,11 @@ def test_a_task_may_say_when_to_try_again() -> None:
 def test_a_log_grows_while_the_task_runs_and_every_byte_comes_once() -> None:
     bench = Bench()
     bench.put("output", b"one\n")
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert bench.log() == b"one\n"
     bench.put("output", b"one\ntwo\n")
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     bench.cluster.step("w1")
     assert bench.log() == b"one\ntwo\n"
@@ -299,7 +299,7 @@ def test_a_log_grows_while_the_task_runs_and_every_byte_comes_once() -> None:
 
 
 def test_a_long_log_comes_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "LOG_CHUNK", 4)
+    monkeypatch.setattr(attempt_output, "LOG_CHUNK", 4)
     bench = Bench()
     bench.end(output="0123456789")
     assert bench.log() == b"0123456789"
@@ -317,7 +317,7 @@ def test_a_log_is_never_longer_than_the_worker_keeps() -> None:
     bench = Bench()
     bench.put("output", b"x" * (3 << 20))
     for _ in range(3):
-        bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+        bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
         bench.cluster.step("w1")
     assert 0 < len(bench.log()) <= 1 << 20
     assert bench.end(output_bytes=5)["status"] == "success"
@@ -338,7 +338,7 @@ def test_a_log_that_the_disk_cut_does_not_blame_a_setting(begun: bytes) -> None:
 def test_a_log_whose_directory_was_removed_is_brought_anew(running: bool) -> None:
     bench = Bench()
     bench.put("output", b"one\n")
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert bench.log() == b"one\n"
     for name in bench.cluster.fs.list("logs"):
@@ -346,7 +346,7 @@ def test_a_log_whose_directory_was_removed_is_brought_anew(running: bool) -> Non
     bench.cluster.fs.rmdir("logs")
     if running:
         bench.put("output", b"one\ntwo\n")
-        bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+        bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
         bench.cluster.step("w1")
         assert bench.log() == b"one\ntwo\n"
     bench.end(output="one\ntwo\nthree\n")
@@ -358,7 +358,7 @@ def test_no_directory_is_made_where_the_spool_is_not_seen() -> None:
     for name in ("logs", "spool.json"):
         bench.cluster.fs.rename(name, f"tmp/{name}")
     bench.put("output", b"one\n")
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert "logs" not in bench.cluster.fs.list("")
 
@@ -381,7 +381,7 @@ def test_output_that_is_missing_from_a_log_for_good_is_reported_for_a_while(capl
     (told,) = bench.node.worker.notes
     assert "output of 1 task is missing from the logs: logs is a link where a directory should be" in told
     assert [line for line in caplog.messages if "output of a.1 is missing from its log: logs is a link" in line]
-    bench.cluster.advance(REMEMBERED_S + 1)
+    bench.cluster.advance(LOSS_REMEMBERED_S + 1)
     assert not bench.node.worker.notes
 
 
@@ -416,10 +416,10 @@ def test_output_that_comes_late_is_not_missing() -> None:
     bench = Bench()
     bench.node.fs.fail("append", "logs", errno.EIO, times=2)
     bench.put("output", b"one\n")
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     assert ["the log of a.1 cannot be written" in note for note in bench.node.worker.notes] == [True]
-    bench.cluster.pass_time(2 * logs.LOCAL_LOGS_S)
+    bench.cluster.pass_time(2 * attempt_output.LOCAL_LOGS_S)
     bench.cluster.step("w1")
     bench.end(output="one\ntwo\n")
     assert (bench.log(), bench.node.worker.notes) == (b"one\ntwo\n", ())

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from spoold.client.inquiry import explain
+from spoold.client.read.explanation import explain
 from spoold.protocol.errors import BadFile
-from spoold.store import beats
+from spoold.store import heartbeats
 from spoold.store.store import open_store
+from spoold.system.hardware import Battery
 from spoold.system.host import FakeHost
-from spoold.system.power import Battery
-from spoold.worker.config import load_config
+from spoold.worker.handlers.worker_config import load_config
 from tests.support.cluster import Cluster, Node
 
 ON_BATTERY, ON_MAINS = Battery(plugged=False, percent=60), Battery(plugged=True, percent=60)
@@ -73,14 +73,14 @@ def test_on_battery_it_finishes_what_runs_and_takes_nothing_new() -> None:
     submit(made, "b")
     made.advance(300)
     assert (made.state("a"), made.state("b")) == ("claimed", "ready")
-    assert beats.read_all(made.fs)["w1"].notes == (
+    assert heartbeats.read_all(made.fs)["w1"].notes == (
         'on battery at 60 %: nothing new is started (run_on_battery = "finish")',
     )
     node.host.machine.battery = ON_MAINS
     made.advance(6)
     assert made.state("b") == "claimed"
     made.advance(6)
-    assert beats.read_all(made.fs)["w1"].notes == ()
+    assert heartbeats.read_all(made.fs)["w1"].notes == ()
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_it_beats_asleep_only_when_nothing_runs() -> None:
     node.worker.fall_asleep()
     for _ in range(12):
         made.advance(1)
-        said.append((beats.read_all(made.fs)["w1"].status, len(made.fs.list("claimed/w1"))))
+        said.append((heartbeats.read_all(made.fs)["w1"].status, len(made.fs.list("claimed/w1"))))
     assert ("draining", 1) in said
     assert {held for status, held in said if status == "asleep"} == {0}
     node.worker.wake_up()
     made.settle()
     assert made.state("a") == "claimed"
     made.advance(4)
-    assert beats.read_all(made.fs)["w1"].status == "working"
+    assert heartbeats.read_all(made.fs)["w1"].status == "working"
 
 
 def test_the_word_is_out_at_once_and_not_with_the_next_beat() -> None:
@@ -144,7 +144,7 @@ def test_the_word_is_out_at_once_and_not_with_the_next_beat() -> None:
         if not node.worker.running and not node.worker.asleep:
             assert due is not None
             assert due <= node.clock.monotonic()
-    assert beats.read_all(made.fs)["w1"].status == "asleep"
+    assert heartbeats.read_all(made.fs)["w1"].status == "asleep"
 
 
 def test_a_drained_worker_leaves_also_when_its_machine_goes_to_sleep() -> None:
@@ -161,7 +161,7 @@ def test_a_drain_that_is_taken_back_in_time_costs_nothing(target: str) -> None:
     made, node = cluster(drain_grace_s=30)
     made.fs.write(f"control/drain.{target}.1.json", b"{}", durable=False)
     made.advance(20)
-    assert beats.read_all(made.fs)["w1"].status == "draining"
+    assert heartbeats.read_all(made.fs)["w1"].status == "draining"
     made.fs.write(f"control/undrain.{target}.2.json", b"{}", durable=False)
     made.advance(20)
     assert (made.state("a"), made.find("a").name.attempt) == ("claimed", 1)

@@ -22,15 +22,14 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import TaskName
 from spoold.protocol.task import Task
-from spoold.rules.attempts.figures import COUNTS, figures_in
+from spoold.rules.attempts.reported_figures import COUNTS, figures_in
 from spoold.runner.job import Ending
-from spoold.store import beats
+from spoold.store import heartbeats
 from spoold.system.host import SystemHost
 from spoold.system.scratch import LocalScratch
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.output import Output, output_of
-from spoold.worker.attempts.own_budget import OwnBudget
-from spoold.worker.attempts.reporting import PROGRESS_DEPTH, PROGRESS_MAX, look
+from spoold.worker.attempts.attempt_output import Output, output_of
+from spoold.worker.attempts.reporting import PROGRESS_DEPTH, PROGRESS_MAX, OwnBudget, look
 from tests.support.cluster import Cluster
 from tests.support.mutations import mutated
 
@@ -234,12 +233,12 @@ def test_a_report_that_does_not_count_is_named_while_it_runs_and_in_the_record(t
     assert worker.scratch is not None
     worker.scratch.write("a.1", "progress.json", text)
     cluster.advance(6)
-    [run] = [run for beat in beats.read_all(cluster.fs).values() for run in beat.running]
+    [run] = [run for beat in heartbeats.read_all(cluster.fs).values() for run in beat.running]
     assert run.progress_problem.startswith(f"SPOOL_PROGRESS_FILE: {why}")
     assert "Its tokens and cost are not known." in run.progress_problem
     worker.scratch.write("a.1", "progress.json", b'{"cost_usd": 1.5}')
     cluster.advance(6)
-    [run] = [run for beat in beats.read_all(cluster.fs).values() for run in beat.running]
+    [run] = [run for beat in heartbeats.read_all(cluster.fs).values() for run in beat.running]
     assert run.progress_problem == ""
     worker.scratch.write("a.1", "progress.json", text)
     cluster.advance(6)

@@ -10,7 +10,7 @@ from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import TaskName
 from spoold.runner.job import NoSlot
-from spoold.store import beats
+from spoold.store import heartbeats
 from tests.support.cluster import Cluster, Node
 
 
@@ -27,7 +27,7 @@ def ready(*tasks: dict[str, Any], settings: str = "") -> Cluster:
 
 def beat(made: Cluster, name: str = "w1") -> Heartbeat:
     """The newest beat of a node."""
-    return beats.read_all(made.fs)[name]
+    return heartbeats.read_all(made.fs)[name]
 
 
 def ids(node: Node) -> list[str]:
@@ -334,7 +334,7 @@ def test_a_drained_worker_takes_nothing_new_and_leaves_when_it_is_done() -> None
     assert made.gone["w1"] == "left"
     assert made.state("t2") == "ready"
     assert made.fs.list("claimed") == []
-    assert beats.list_beats(made.fs).keys() == {"m1"}
+    assert heartbeats.list_beats(made.fs).keys() == {"m1"}
 
 
 def test_drain_all_and_drain_by_own_name() -> None:
@@ -364,7 +364,7 @@ def test_leaving_with_a_claim_keeps_the_heartbeat_so_that_its_silence_tells() ->
     node = made.worker("w1")
     made.step("w1")
     node.worker.close()
-    assert "w1" in beats.list_beats(made.fs)
+    assert "w1" in heartbeats.list_beats(made.fs)
     assert made.state("t0") == "claimed"
     made.nodes.pop("w1")
     made.advance(20)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from spoold.worker.attempts.writers import Writers
+from spoold.worker.attempts.settling import Writers
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 64])

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from spoold import Spool
-from spoold.client.status import status as snapshot
+from spoold.client.spool.spool_status import status as snapshot
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.host import SystemHost

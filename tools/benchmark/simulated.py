@@ -15,7 +15,7 @@ from spoold.system.clock import SystemClock
 from spoold.system.host import SystemHost
 from spoold.system.posix import PosixFileSystem
 from spoold.system.scratch import MemoryScratch
-from spoold.worker.config import WorkerConfig
+from spoold.worker.handlers.worker_config import WorkerConfig
 from spoold.worker.worker import Worker
 from tools.benchmark.runner import InstantRunner
 

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from spoold import Spool
-from spoold.client.status import status
+from spoold.client.spool.spool_status import status
 from spoold.protocol.snapshot import Snapshot
 from spoold.system.clock import SystemClock
 from spoold.system.host import SystemHost

@@ -15,8 +15,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from spoold.protocol.drop import batch_drop
-from spoold.store.polling import AT_REST_S
+from spoold.protocol.names import batch_drop
+from spoold.store.step_timing import AT_REST_S
 from tools.laboratory.guests import wait_until
 from tools.laboratory.lab import CHECKOUT, SPOOL_COMMAND, Lab
 from tools.laboratory.protocols import EXPORT, SHARE

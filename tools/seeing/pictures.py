@@ -17,8 +17,8 @@ from playwright.sync_api import Page, expect
 
 from spoold.client.spool_client import SpoolClient
 from spoold.client.view import Watch
-from spoold.faces.top.opening import svg_of
 from spoold.faces.top.source import Source
+from spoold.faces.top.textual_app import svg_of
 from tests.browser.chromium import chromium, opened
 from tests.browser.stage import counting, serve, submit
 from tests.e2e.pool import SETTINGS, Pool, wait_for

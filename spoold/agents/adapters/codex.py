@@ -15,9 +15,9 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from spoold.agents.adapters import faults, lines, resets
+from spoold.agents.adapters import error_classes, parsing
 from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Start, Trouble, Usage
-from spoold.agents.adapters.memory import Memory
+from spoold.agents.adapters.parsing import Memory
 
 # `-c` and not the options: the options of a profile may say otherwise, and `resume` does not know them all.
 SETTINGS = (
@@ -87,42 +87,51 @@ class Codex:
     def read(self, line: str, now: float) -> list[Event]:
         """Events of `--json`."""
         self._memory.now = now
-        return [event for found in lines.objects(line) for event in self._event(found, now)]
+        return [event for found in parsing.objects(line) for event in self._event(found, now)]
 
     def _event(self, found: dict[str, object], now: float) -> list[Event]:
         match found.get("type"):
             case "thread.started":
                 return self._memory.session(found.get("thread_id"))
             case "item.completed":
-                return self._item(lines.inner(found, "item"))
+                return self._item(parsing.inner(found, "item"))
             case "turn.completed":
-                usage = lines.inner(found, "usage")
-                cached = lines.count(usage.get("cached_input_tokens"))
-                fresh = max(0, lines.count(usage.get("input_tokens")) - cached)
+                usage = parsing.inner(found, "usage")
+                cached = parsing.count(usage.get("cached_input_tokens"))
+                fresh = max(0, parsing.count(usage.get("input_tokens")) - cached)
                 # In a thread that was resumed it is also what was used before.
-                spent = Usage(fresh, lines.count(usage.get("output_tokens")), cached)
+                spent = Usage(fresh, parsing.count(usage.get("output_tokens")), cached)
                 return [*([] if self._memory.resumed else [Event(least=spent)]), *self._memory.done()]
             case "turn.failed":
-                return self._memory.erred(faults.trouble(lines.text(lines.inner(found, "error").get("message")), now))
+                return self._memory.erred(
+                    error_classes.trouble(parsing.text(parsing.inner(found, "error").get("message")), now)
+                )
             case "error":  # the same words come again in turn.failed, unless it tries again
-                message = lines.text(found.get("message"))
-                return self._memory.erred(faults.retrying(message, now)) if message.startswith("Reconnecting") else []
+                message = parsing.text(found.get("message"))
+                return (
+                    self._memory.erred(error_classes.retrying(message, now))
+                    if message.startswith("Reconnecting")
+                    else []
+                )
         return []
 
     def _item(self, item: dict[str, object]) -> list[Event]:
-        kind = lines.text(item.get("type"))
+        kind = parsing.text(item.get("type"))
         if kind == "agent_message":
-            return self._memory.says(lines.text(item.get("text")))
+            return self._memory.says(parsing.text(item.get("text")))
         if not kind or kind in _NO_TOOLS:
             return []
-        event = Event(tool=lines.text(item.get("tool")) or kind)
+        event = Event(tool=parsing.text(item.get("tool")) or kind)
         if kind == "collab_tool_call" and item.get("tool") == "spawn_agent":
             started = item.get("receiver_thread_ids")
             self._memory.worked()
-            return [event, *(Event(helper=lines.text(one)) for one in (started if isinstance(started, list) else ()))]
+            return [
+                event,
+                *(Event(helper=parsing.text(one)) for one in (started if isinstance(started, list) else ())),
+            ]
         if item.get("status") == "declined":
             return [event, *self._memory.refused("permission denied: the command was declined")]
-        output = lines.text(item.get("aggregated_output"))
+        output = parsing.text(item.get("aggregated_output"))
         if item.get("status") == "failed" and re.search(
             r"permission denied|read-only file system", output, re.IGNORECASE
         ):
@@ -142,8 +151,8 @@ class Codex:
         found = _RETRY.search(line)
         if not found:
             return []
-        again = resets.said(f"in {found[1]}{found[2]}", now)
-        return self._memory.erred(faults.retrying(found[3], now, again=again))
+        again = error_classes.said(f"in {found[1]}{found[2]}", now)
+        return self._memory.erred(error_classes.retrying(found[3], now, again=again))
 
     def ended(self, code: int, errors: str) -> Trouble | None:
         """It ends with 1 after every error, with 2 for arguments that it does not know, and with 0 when the model

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from spoold.agents.adapters import faults, lines
+from spoold.agents.adapters import error_classes, parsing
 from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Fault, Start, Trouble, Usage
-from spoold.agents.adapters.memory import Memory
+from spoold.agents.adapters.parsing import Memory
 
 # As system settings they outrank those of the repository, which may name programs as hooks and as MCP servers.
 SETTINGS = {
@@ -74,42 +74,47 @@ class Gemini:
     def read(self, line: str, now: float) -> list[Event]:
         """Events of `stream-json`."""
         self._memory.now = now
-        return [event for found in lines.objects(line) for event in self._event(found, now)]
+        return [event for found in parsing.objects(line) for event in self._event(found, now)]
 
     def _event(self, found: dict[str, object], now: float) -> list[Event]:
         match found.get("type"):
             case "init":
                 return self._memory.session(found.get("session_id"))
             case "message" if found.get("role") == "assistant":
-                return self._memory.says(lines.text(found.get("content")))
+                return self._memory.says(parsing.text(found.get("content")))
             case "tool_use":
-                return [Event(tool=lines.text(found.get("tool_name")))]
+                return [Event(tool=parsing.text(found.get("tool_name")))]
             case "tool_result":
                 if found.get("status") == "error":
-                    error = lines.inner(found, "error")
+                    error = parsing.inner(found, "error")
                     return self._memory.refused(
                         f"{error.get('type', '')}: {error.get('message', '')} {found.get('output', '')}"
                     )
                 self._memory.worked()
             case "error":
                 severe = found.get("severity") != "warning"
-                return self._memory.erred(faults.trouble(lines.text(found.get("message")), now, final=severe))
+                return self._memory.erred(
+                    error_classes.trouble(parsing.text(found.get("message")), now, final=severe)
+                )
             case "result":
                 return self._result(found, now)
         return []
 
     def _result(self, found: dict[str, object], now: float) -> list[Event]:
-        stats = lines.inner(found, "stats")
-        cached = lines.count(stats.get("cached"))
-        fresh = max(0, lines.count(stats.get("input_tokens")) - cached)
-        events = [Event(usage=Usage(fresh, lines.count(stats.get("output_tokens")), cached))]
+        stats = parsing.inner(found, "stats")
+        cached = parsing.count(stats.get("cached"))
+        fresh = max(0, parsing.count(stats.get("input_tokens")) - cached)
+        events = [Event(usage=Usage(fresh, parsing.count(stats.get("output_tokens")), cached))]
         if found.get("status") == "success":
             return [*events, *self._memory.done()]
-        error = lines.inner(found, "error")
-        text = f"{lines.text(error.get('type'))} {lines.text(error.get('message'))}"
+        error = parsing.inner(found, "error")
+        text = f"{parsing.text(error.get('type'))} {parsing.text(error.get('message'))}"
         code = re.search(r'"code":\s*(\d{3})', text)
         status = int(code[1]) if code else None
-        return [*events, *self._memory.erred(faults.trouble(text.removeprefix("unknown "), now, status=status))]
+        return [
+            *events,
+            *self._memory.erred(error_classes.trouble(text.removeprefix("unknown "), now, status=status)),
+        ]
 
     def read_log(self, line: str, now: float) -> list[Event]:
         """Attempts that failed, on stderr: it waits in silence else."""
@@ -117,7 +122,7 @@ class Gemini:
         found = _RETRY.match(line)
         if not found:
             return []
-        return self._memory.erred(faults.retrying(found[2], now, status=int(found[1]) if found[1] else None))
+        return self._memory.erred(error_classes.retrying(found[2], now, status=int(found[1]) if found[1] else None))
 
     def ended(self, code: int, errors: str) -> Trouble | None:
         """See CODES."""

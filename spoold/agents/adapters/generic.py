@@ -22,7 +22,7 @@ from typing import Any, ClassVar, get_args
 
 from spoold.agents.adapters.adapter import Counting, Errand, Event, Fault, Start, Trouble, Usage
 from spoold.protocol import codec
-from spoold.protocol.quantity import is_amount
+from spoold.protocol.amount import is_amount
 
 PREFIX = "SPOOL:"
 VERBS = ("COMPLETED", "FAILED", "BLOCKED", "QUESTION", "PROGRESS", "USAGE", "SESSION")

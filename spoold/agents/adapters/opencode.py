@@ -13,9 +13,9 @@ import json
 from collections.abc import Mapping
 from typing import ClassVar
 
-from spoold.agents.adapters import faults, lines, resets
+from spoold.agents.adapters import error_classes, parsing
 from spoold.agents.adapters.adapter import Adapter, Cost, Counting, Errand, Event, Start, Trouble, Usage
-from spoold.agents.adapters.memory import STALE_S, Memory
+from spoold.agents.adapters.parsing import STALE_S, Memory
 
 PLUGIN = """import { appendFileSync } from "node:fs"
 
@@ -96,45 +96,45 @@ class OpenCode:
     def read(self, line: str, now: float) -> list[Event]:
         """Events of `--format json`."""
         self._memory.now = now
-        return [event for found in lines.objects(line) for event in self._event(found, now)]
+        return [event for found in parsing.objects(line) for event in self._event(found, now)]
 
     def _event(self, found: dict[str, object], now: float) -> list[Event]:
         events = self._memory.session(found.get("sessionID"))
-        part = lines.inner(found, "part")
+        part = parsing.inner(found, "part")
         match found.get("type"):
             case "text":
-                events += self._memory.says(lines.text(part.get("text")))
+                events += self._memory.says(parsing.text(part.get("text")))
             case "tool_use":
-                events.append(Event(tool=lines.text(part.get("tool"))))
-                state = lines.inner(part, "state")
+                events.append(Event(tool=parsing.text(part.get("tool"))))
+                state = parsing.inner(part, "state")
                 if state.get("status") == "error":
-                    events += self._memory.refused(lines.text(state.get("error")))
+                    events += self._memory.refused(parsing.text(state.get("error")))
                 else:
                     self._memory.worked()
-                helper = lines.text(lines.inner(state, "metadata").get("sessionId"))
+                helper = parsing.text(parsing.inner(state, "metadata").get("sessionId"))
                 events += [Event(helper=helper)] if part.get("tool") == "task" and helper else []
             case "step_finish":
                 events += self._step(part)
                 if part.get("reason") == "stop":
                     events += self._memory.done()
             case "error":
-                events += self._memory.erred(_trouble(lines.inner(found, "error"), now))
+                events += self._memory.erred(_trouble(parsing.inner(found, "error"), now))
         return events
 
     def read_log(self, line: str, now: float) -> list[Event]:
         """Waits, and what steps used, as our plugin wrote them down."""
         events: list[Event] = []
-        for found in lines.objects(line):
+        for found in parsing.objects(line):
             if found.get("type") == "message.part.updated":
-                events += self._step(lines.inner(found, "properties", "part"))
-            status = lines.inner(found, "properties", "status")
-            at = resets.stamp(found.get("at"))
+                events += self._step(parsing.inner(found, "properties", "part"))
+            status = parsing.inner(found, "properties", "status")
+            at = error_classes.stamp(found.get("at"))
             if status.get("type") == "retry" and at is not None and now - at < STALE_S:
-                message = lines.text(status.get("message"))
+                message = parsing.text(status.get("message"))
                 # an attempt that only ever waited has printed no event with its session
-                events += self._memory.first(lines.inner(found, "properties").get("sessionID"))
-                again = resets.stamp(status.get("next"))
-                events += self._memory.erred(faults.retrying(message, now, again=again))
+                events += self._memory.first(parsing.inner(found, "properties").get("sessionID"))
+                again = error_classes.stamp(status.get("next"))
+                events += self._memory.erred(error_classes.retrying(message, now, again=again))
         return events
 
     def _step(self, part: dict[str, object]) -> list[Event]:
@@ -143,7 +143,7 @@ class OpenCode:
         if not isinstance(name, str) or name in self._steps:
             return []
         self._steps.add(name)
-        return [Event(usage=_usage(part), by=lines.text(part.get("sessionID")))]
+        return [Event(usage=_usage(part), by=parsing.text(part.get("sessionID")))]
 
     def ended(self, code: int, errors: str) -> Trouble | None:
         """It ends with 1 after an error that it printed, and with 0 also after a refused permission."""
@@ -174,25 +174,25 @@ def _settings(errand: Errand, base: str) -> dict[str, object]:
 
 
 def _usage(part: dict[str, object]) -> Usage:
-    tokens, cache = lines.inner(part, "tokens"), lines.inner(part, "tokens", "cache")
+    tokens, cache = parsing.inner(part, "tokens"), parsing.inner(part, "tokens", "cache")
     price = part.get("cost")
-    cost = lines.amount(price)
+    cost = parsing.amount(price)
     kind: Cost = "estimated" if cost else "unknown"  # it is 0 for a model whose price is not known
     return Usage(
-        lines.count(tokens.get("input")) + lines.count(cache.get("write")),
-        lines.count(tokens.get("output")) + lines.count(tokens.get("reasoning")),
-        lines.count(cache.get("read")),
+        parsing.count(tokens.get("input")) + parsing.count(cache.get("write")),
+        parsing.count(tokens.get("output")) + parsing.count(tokens.get("reasoning")),
+        parsing.count(cache.get("read")),
         cost,
         kind,
     )
 
 
 def _trouble(error: dict[str, object], now: float) -> Trouble:
-    data = lines.inner(error, "data")
+    data = parsing.inner(error, "data")
     status = data.get("statusCode")
-    wait = resets.headers(lines.inner(data, "responseHeaders"), now)
-    text = f"{lines.text(error.get('name'))}: {lines.text(data.get('message'))}"
-    return faults.trouble(text, now, status=status if isinstance(status, int) else None, until=wait)
+    wait = error_classes.headers(parsing.inner(data, "responseHeaders"), now)
+    text = f"{parsing.text(error.get('name'))}: {parsing.text(data.get('message'))}"
+    return error_classes.trouble(text, now, status=status if isinstance(status, int) else None, until=wait)
 
 
 def make() -> Adapter:

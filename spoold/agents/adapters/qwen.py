@@ -13,10 +13,10 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from spoold.agents.adapters import faults, resets
+from spoold.agents.adapters import error_classes
 from spoold.agents.adapters.adapter import Adapter, Counting, Errand, Event, Start, Trouble
-from spoold.agents.adapters.memory import STALE_S, Memory
-from spoold.agents.adapters.stream import Stream
+from spoold.agents.adapters.claude import Stream
+from spoold.agents.adapters.parsing import STALE_S, Memory
 
 # As system settings they outrank those of the repository, which may name programs as hooks and as MCP servers.
 SETTINGS = {
@@ -86,7 +86,7 @@ class Qwen:
     def read_log(self, line: str, now: float) -> list[Event]:
         """Errors and waits in its debug log: the error stands in the line before its wait."""
         found = _LINE.match(line)
-        stamped = resets.stamp(found[1]) if found else None
+        stamped = error_classes.stamp(found[1]) if found else None
         if not found or stamped is None or now - stamped > STALE_S:
             return []
         if found[2] != "RETRY":
@@ -99,7 +99,7 @@ class Qwen:
         wait = int(delay[1]) / 1000 if delay[1] else float(delay[2])
         text, self._error = self._error or found[3], ""
         code = int(status[1] or status[2]) if status else None
-        return self._memory.erred(faults.retrying(text, now, status=code, again=stamped + wait))
+        return self._memory.erred(error_classes.retrying(text, now, status=code, again=stamped + wait))
 
     def ended(self, code: int, errors: str) -> Trouble | None:
         """53 is the end of its turns, 55 of its other budgets; 52 is a wrong setting, 41 a missing key."""

@@ -26,28 +26,25 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from spoold.agents import confined
-from spoold.agents.ending import end_of_absence
-from spoold.agents.merge import candidate, helping
-from spoold.agents.merge.candidate import Candidate, Refused
-from spoold.agents.merge.clearing import clear
-from spoold.agents.merge.config import TABLE, VARIABLE, MergeConfig, read, read_back, repos_of
-from spoold.agents.merge.guarding import Guards
-from spoold.agents.merge.landing import Branch
-from spoold.agents.merge.lane import Lane, Rules
-from spoold.agents.merge.outcome import Outcome
-from spoold.agents.merge.testing import Bench, Run, Suite
-from spoold.agents.merge.walled import Walled
-from spoold.agents.merge.wanted import Wanted
-from spoold.agents.places import NoPlace
-from spoold.agents.sandbox.probing import probe
-from spoold.agents.scanning import scanning
+from spoold.agents.configuration.merge_settings import TABLE, VARIABLE, MergeConfig, read, read_back, repos_of
+from spoold.agents.configuration.redactor import scanning
+from spoold.agents.merge import candidates, conflicts
+from spoold.agents.merge.bisection import Bisection, Outcome, Rules
+from spoold.agents.merge.branch import Branch, clear
+from spoold.agents.merge.candidates import Candidate, Refused
+from spoold.agents.merge.guards import Guards
+from spoold.agents.merge.merge_request import MergeRequest
+from spoold.agents.merge.testing import Bench, Run, Suite, Walled
+from spoold.agents.process import confinement
+from spoold.agents.process.ending import end_of_absence
+from spoold.agents.process.interfaces import NoPlace
+from spoold.agents.sandbox.launch import probe
 from spoold.agents.workspace import publishing
-from spoold.agents.workspace.addresses import is_among, same
+from spoold.agents.workspace.git import RemoteAway
 from spoold.agents.workspace.mirror import Mirror
-from spoold.agents.workspace.places import Places
-from spoold.agents.workspace.remote import RemoteAway
+from spoold.agents.workspace.repository_config import is_among, same
 from spoold.agents.workspace.room import fault_of
+from spoold.agents.workspace.workspace_layout import Places
 from spoold.protocol import codec
 from spoold.protocol.amount import some
 from spoold.protocol.errors import BadFile, SpoolError
@@ -96,7 +93,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
     return LATER if outcome.waits else DATA
 
 
-def merge(wanted: Wanted, config: MergeConfig, environ: Mapping[str, str]) -> Outcome:
+def merge(wanted: MergeRequest, config: MergeConfig, environ: Mapping[str, str]) -> Outcome:
     """Land what can be landed, and return what became of each task. Errors: SpoolError, OSError."""
     where = Places(config.dir, environ)
     where.make()
@@ -108,7 +105,7 @@ def merge(wanted: Wanted, config: MergeConfig, environ: Mapping[str, str]) -> Ou
         found = [_found(branch, wanted, task, environ) for task in dict.fromkeys(wanted.tasks)]
         helper = _helper(branch, wanted, merge_id, environ)
         rules = Rules(Guards(config, helper.allows, scanning(environ)), config.retest)
-        lane = Lane(branch, bench, helper, merge_id, say, rules)
+        lane = Bisection(branch, bench, helper, merge_id, say, rules)
         good = [one for one in found if isinstance(one, Candidate)]
         bad = [one for one in found if isinstance(one, Refused)]
         empty = [one for one in bad if wanted.may_be_empty and one.reason == "empty"]
@@ -129,7 +126,7 @@ def _walls(config: MergeConfig, environ: Mapping[str, str]) -> Callable[[Sequenc
 
 def _check(config: MergeConfig) -> int:
     """Try the sandbox out; returns the exit code."""
-    verdict = probe(confined.read(config.sandbox, TABLE).asked())
+    verdict = probe(confinement.read(config.sandbox, TABLE).asked())
     if not verdict.ok:
         _complain(f"sandbox refuses: {verdict.words}")
     return 0 if verdict.ok else LATER
@@ -144,7 +141,7 @@ def _previous(environ: Mapping[str, str]) -> Any:
         return None
 
 
-def _clear(wanted: Wanted, keep_s: float, directory: str | None, environ: Mapping[str, str]) -> None:
+def _clear(wanted: MergeRequest, keep_s: float, directory: str | None, environ: Mapping[str, str]) -> None:
     """Remove references of work that landed long ago; what hinders that is said, and hinders nothing else."""
     try:
         gone = clear(Branch(Mirror(Places(directory, environ), wanted.repo), wanted.into), keep_s, time.time())
@@ -155,14 +152,14 @@ def _clear(wanted: Wanted, keep_s: float, directory: str | None, environ: Mappin
             say(f"removed {name}, which landed")
 
 
-def read_task(path: str) -> Wanted:
+def read_task(path: str) -> MergeRequest:
     """Return the input of a task. Errors: BadFile."""
     try:
         with open(path, "rb") as file:
             task = codec.as_object(codec.load(file.read(), path), path)
     except OSError as error:
         raise BadFile(path, "", f"cannot be read: {error.strerror}.", "run this as a handler.") from error
-    return codec.check(Wanted, codec.as_object(task.get("input"), f"{path}: input"), f"{path}: input")
+    return codec.check(MergeRequest, codec.as_object(task.get("input"), f"{path}: input"), f"{path}: input")
 
 
 def say(text: str) -> None:
@@ -176,24 +173,24 @@ def _complain(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _found(branch: Branch, wanted: Wanted, task: str, environ: Mapping[str, str]) -> Candidate | Refused:
-    said = candidate.read_result(environ.get("SPOOL_DEPS_DIR"), task)
-    return candidate.find(branch.mirror.git, wanted.repo, task, said)
+def _found(branch: Branch, wanted: MergeRequest, task: str, environ: Mapping[str, str]) -> Candidate | Refused:
+    said = candidates.read_result(environ.get("SPOOL_DEPS_DIR"), task)
+    return candidates.find(branch.mirror.git, wanted.repo, task, said)
 
 
 def _helper(
-    branch: Branch, wanted: Wanted, merge_id: str, environ: Mapping[str, str]
-) -> helping.Agents | helping.Nobody:
+    branch: Branch, wanted: MergeRequest, merge_id: str, environ: Mapping[str, str]
+) -> conflicts.Agents | conflicts.Nobody:
     root = environ.get("SPOOL_ROOT")
     if not root or not merge_id:
-        return helping.Nobody()
+        return conflicts.Nobody()
     from spoold.client.spool_client import SpoolClient
 
     def newest(task: str) -> Candidate | Refused:
         branch.fetch((f"{publishing.prefix(task)}*",))
-        return candidate.find(branch.mirror.git, wanted.repo, task, {})
+        return candidates.find(branch.mirror.git, wanted.repo, task, {})
 
-    return helping.Agents(SpoolClient(root), merge_id, wanted, newest, say)
+    return conflicts.Agents(SpoolClient(root), merge_id, wanted, newest, say)
 
 
 def _config(options: argparse.Namespace, environ: Mapping[str, str]) -> MergeConfig:
@@ -212,7 +209,7 @@ def _config(options: argparse.Namespace, environ: Mapping[str, str]) -> MergeCon
         raise BadFile(place, f"--{field}", error.problem, error.mend) from None
 
 
-def _known(wanted: Wanted, allowed: Sequence[str]) -> Wanted:
+def _known(wanted: MergeRequest, allowed: Sequence[str]) -> MergeRequest:
     """Return the task with the address that its repository has here. Errors: BadFile."""
     for one in allowed:
         if same(one, wanted.repo):
@@ -243,7 +240,7 @@ def _mergers(repo: str, environ: Mapping[str, str]) -> str:
     root = environ.get("SPOOL_ROOT")
     if not root:
         return ""
-    from spoold.client.agents import list_about
+    from spoold.client.spool.capabilities import list_about
     from spoold.client.spool_client import SpoolClient
     from spoold.system.host import SystemHost
 

@@ -1,26 +1,90 @@
-"""A throw-away checkout in which the merger's own commands judge a commit.
+"""A throw-away checkout in which the merger's own commands judge a commit: in its sandbox, or without one.
 
 Law: what the commands do to the files, or to the repository that lies there, reaches no commit: what is pushed comes
-from a repository of ours. The commands are those of this machine's owner, never of a task.
+from a repository of ours. The commands are those of this machine's owner, never of a task. A line gets no standard
+input. Its output is this process's, and its end is returned besides. When it has ended, or its time is over, all that
+it started and that has not left its session ends, too.
 
-Touches: files, the clock.
+What a line sees in a sandbox is decided by the merger's owner alone, anew for each line, and never by what lies in
+the checkout. Each checkout has a home of its own, so that no work meets what the tests of another one left.
+
+Touches: files, processes, the clock, the terminal.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import select
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
-from spoold.agents.merge import shell
-from spoold.agents.merge.counting import counted
-from spoold.agents.workspace import checkout, lfs, places
+from spoold.agents.configuration.merge_settings import TABLE, VARIABLE
+from spoold.agents.configuration.profiles import REDACT
+from spoold.agents.process import confinement
+from spoold.agents.process.confinement import Confined
+from spoold.agents.process.interfaces import Opened
+from spoold.agents.process.turns import Scene, run_command
+from spoold.agents.workspace import checkout, lfs, workspace_layout
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.mirror import Mirror
-from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.workspace_layout import Places
 from spoold.system.remover import remove
+
+# Runs a line for the shell in a checkout, where no sandbox does.
+
+
+# So much of what a line prints is returned (bytes): the names of 50,000 tests.
+OUTPUT_MAX = 4 << 20
+_PIECE = 1 << 16
+_LOOK_S = 0.05
+TIMED_OUT = 124
+
+
+def run(line: str, directory: str, within_s: float | None = None) -> tuple[int, str]:
+    """Run a line in a directory; returns its exit code, 124 where its time was over, and the end of its output."""
+    until = None if within_s is None else time.monotonic() + within_s
+    end = bytearray()
+    with subprocess.Popen(
+        ["/bin/sh", "-c", line],
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        source = process.stdout.fileno()
+        code, over = None, False
+        while code is None and not over:
+            code = process.poll()  # what it left behind may hold the pipe open for ever
+            over = until is not None and time.monotonic() >= until
+            while piece := _piece(source, 0.0 if code is not None or over else _LOOK_S):
+                sys.stdout.write(piece.decode("utf-8", "replace"))
+                end += piece
+                if len(end) > 2 * OUTPUT_MAX:
+                    del end[:-OUTPUT_MAX]
+                if until is not None and time.monotonic() >= until:
+                    break
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        code = process.wait()
+    sys.stdout.flush()
+    said = end[-OUTPUT_MAX:].decode("utf-8", "replace").strip()
+    return (TIMED_OUT, f"it has not ended within {within_s:g} s; {said}") if over else (code, said)
+
+
+def _piece(source: int, within_s: float) -> bytes:
+    """Return the next piece of output; b"" at its end, or when none came in this time."""
+    ready, _, _ = select.select([source], [], [], within_s)
+    return os.read(source, _PIECE) if ready else b""
+
 
 # Runs a line for the shell in a directory, for at most so many seconds; returns its exit code and its end.
 Run = Callable[[str, str, float | None], tuple[int, str]]
@@ -52,21 +116,21 @@ class Bench:
         where: Places,
         mirror: Mirror,
         suite: Suite,
-        run: Run = shell.run,
+        run: Run = run,
         walls: Callable[[Sequence[str]], Run] | None = None,
     ) -> None:
         self._mirror, self._suite, self._run, self._judged = mirror, suite, run, 0
         self._tree, self._counts = "", dict[str, int]()
         self._top = os.path.join(where.top, "merges")
         os.makedirs(self._top, mode=0o700, exist_ok=True)
-        with places.holding(f"{self._top}.lock"):
+        with workspace_layout.holding(f"{self._top}.lock"):
             self._clear()
             number = 0
             while os.path.lexists(os.path.join(self._top, str(number))):
                 number += 1
             self._folder = os.path.join(self._top, str(number))
             os.mkdir(self._folder, mode=0o700)
-            self._held = places.take(self._folder)
+            self._held = workspace_layout.take(self._folder)
         self.git = Git(os.path.join(self._folder, "lane.git"))
         os.mkdir(self.git.directory)
         self.git("init", "--quiet", "--bare", "--template=")
@@ -141,7 +205,7 @@ class Bench:
         until = time.monotonic() + _CLEAR_S
         for entry in os.scandir(self._top):
             with suppress(OSError):  # a folder without a way in stays; this merge has its own
-                if entry.is_dir(follow_symlinks=False) and (held := places.take(entry.path)) is not None:
+                if entry.is_dir(follow_symlinks=False) and (held := workspace_layout.take(entry.path)) is not None:
                     try:
                         remove(entry.path, lambda: time.monotonic() < until)
                     finally:
@@ -149,6 +213,51 @@ class Bench:
 
 
 def _failure(line: str, code: int, said: str) -> str:
-    late, _, said = said.partition("; ") if code == shell.TIMED_OUT else ("", "", said)
+    late, _, said = said.partition("; ") if code == TIMED_OUT else ("", "", said)
     end = " | ".join(said.splitlines()[-_END_LINES:])[-_END:]
     return f"`{line}` ended with {code}: {'; '.join(filter(None, (late, end)))}"
+
+
+# How many tests there are, by what a line such as `pytest --collect-only -q` prints.
+
+
+_SAID = re.compile(r"\b(?:(no)|(\d+)(?:/\d+)?) (?:tests?|items?)\b")
+
+
+def counted(output: str) -> int:
+    """Return the number of tests in the output of a line that lists them."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    said = [found for line in lines if "::" not in line for found in _SAID.finditer(line)]
+    if said:
+        return int(said[-1][2] or 0)
+    if lines and lines[-1].isdecimal():
+        return int(lines[-1])
+    return len([line for line in lines if "::" in line]) or len(lines)
+
+
+# Runs a line for the shell in a checkout, in the sandbox of this merger.
+
+
+class Walled:
+    """Runs lines in a sandbox. said: of the merger; borrowed: folders of objects that a checkout reads besides."""
+
+    def __init__(self, said: str | Mapping[str, Any], environ: Mapping[str, str], borrowed: Sequence[str]) -> None:
+        self._said, self._environ = said, environ
+        config = confinement.read(said, TABLE)
+        self._config = config.model_copy(update={"show": (*config.show, *borrowed)})
+
+    def __call__(self, line: str, directory: str, within_s: float | None = None) -> tuple[int, str]:
+        """Run a line in a checkout, beside which nothing lies; as `run` does. Errors: SpoolError, OSError."""
+        place = os.path.dirname(directory)
+        home = os.path.join(place, "home")
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        environ = {**self._environ, "SPOOL_WORK_DIR": os.path.join(place, "work")}
+        sandbox = Confined(self._config, environ)
+        env = {name: value for name, value in environ.items() if name not in (VARIABLE, REDACT)}
+        opened = Opened(directory, home)
+        with sandbox.enter(opened):
+            scene = Scene(sandbox, directory, home, env, lambda: False, lambda: None)
+            ran = run_command(["/bin/sh", "-c", line], scene, within_s or float("inf"), aloud=True, most=OUTPUT_MAX)
+        if ran.code is None:
+            return TIMED_OUT, f"it has not ended within {within_s:g} s; {ran.output}"
+        return ran.code, ran.output + (confinement.hint(self._said, ran.output) if ran.code else "")

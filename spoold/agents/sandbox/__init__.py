@@ -1,23 +1,15 @@
 """What the processes of an agent may see and reach.
 
-    policy       what a sandbox is asked to be, and one run in it
-    ground       what of this machine every sandbox shows: programs, libraries, certificates
-    programs     which files an agent's own program needs beside it
-    guarded      files in a workspace by which an agent could run something outside of its sandbox
-    cage         walls around programs of ours that read what an agent wrote
-    mailbox      the task's own in- and outbox, as an agent finds them
-    places       what is shown at which place: it never holds the spool
-    bwrap        the command line of bubblewrap
-    calls        a small program around it: a filter of system calls
-    systemd      the same in a scope of systemd, whose kernel limits hold
-    podman       the command line of a container
-    wrapping     a command becomes one in a sandbox, or an error
-    probing      a sandbox that is tried out, and what it let through
-    entering     one run: tried out, with its way out
-    hosts        which hosts a list lets through
-    own          whether an address is this machine's own
-    proxy        the way out of a sandbox whose network is `proxy`
-    inside       a small program in the sandbox, between it and the agent
+    sandbox_policy   what a sandbox is asked to be, which hosts its list lets through, and one run in it
+    sandbox_mounts   what is shown at which place, of the machine and of the agent's program: never the spool
+    protected_files  files in a workspace by which an agent could run something outside of its sandbox
+    private_home     files of ours in an agent's home, where no link is followed
+    bwrap            the command line of bubblewrap, and walls around programs of ours that read what an agent wrote
+    command_line     a command becomes one in a sandbox (bubblewrap, systemd, podman), or an error
+    seccomp          a small program around it: a filter of system calls
+    launch           one run: tried out, with what that let through, and with its way out
+    proxy            the way out of a sandbox whose network is `proxy`
+    relay            a small program in the sandbox, between that proxy and the agent
 
 Law: a sandbox that is asked for and does not work is an error that says what failed, and never a run without it.
 """

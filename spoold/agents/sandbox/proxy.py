@@ -3,27 +3,37 @@
 It resolves names outside of the sandbox, and connects only to what the list lets through. It does not look into what
 is passed on, and speaks no plain HTTP.
 
-Law: what is not on the list is refused and noted. It never connects to an address that `hosts.may_connect` forbids.
+Law: what is not on the list is refused and noted. It never connects to an address that `may_connect` forbids.
 To one of this machine it connects only where the list itself says so. Whatever a client sends gets an answer in
 words, or the end of its connection. Neither that nor a machine without room for more ends the proxy.
 
-Touches: files, threads, the clock, the network.
+Which addresses are this machine's own, the kernel is asked each time: an address may come or go at any moment. What
+it routes to itself is its own also where no interface has that address (AnyIP), and what an interface has is its own
+also behind a route of another table (VRF). Whether a socket can be bound to it proves nothing: `ip_nonlocal_bind`
+allows that for any.
+
+Touches: files, processes, threads, the clock, the network.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
+import struct
 import tempfile
 import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
-from spoold.agents.sandbox import hosts, own
-from spoold.agents.sandbox.inside import copy
+import psutil
+
+from spoold.agents.sandbox import sandbox_policy
+from spoold.agents.sandbox.relay import copy
 from spoold.system.remover import remove
 
 CONNECT_S = 20.0
@@ -41,8 +51,8 @@ class Proxy:
     """Serves from `with` on; `path` is its socket, in a folder that only its owner may enter."""
 
     def __init__(self, listed: Iterable[str]) -> None:
-        """listed: as of `Sandbox.hosts`. Errors: ValueError."""
-        self._entries = tuple(map(hosts.entry, listed))
+        """listed: as of `SandboxPolicy.hosts`. Errors: ValueError."""
+        self._entries = tuple(map(sandbox_policy.entry, listed))
         self._room = threading.Semaphore(AT_ONCE)
         self._refused = dict[str, str]()
         self._folder = ""
@@ -113,14 +123,14 @@ class Proxy:
             _say(near, "405 Only CONNECT", "this proxy passes on nothing but CONNECT: use https")
             return
         try:
-            host, port = hosts.split(_asked(target), 0)
+            host, port = sandbox_policy.split(_asked(target), 0)
         except ValueError:
             _say(near, "400 Bad Request", "CONNECT needs HOST:PORT HTTP/1.1, with a host name or an address")
             return
-        if not hosts.lets_through(host, port, self._entries):
-            name = host if port == hosts.HTTPS else f"{host}:{port}"
+        if not sandbox_policy.lets_through(host, port, self._entries):
+            name = host if port == sandbox_policy.HTTPS else f"{host}:{port}"
             why = f"{host}:{port} is not in the list of hosts of this sandbox"
-            self._refuse(near, "403 Forbidden", why, f'add "{name}" {hosts.UNLISTED}')
+            self._refuse(near, "403 Forbidden", why, f'add "{name}" {sandbox_policy.UNLISTED}')
             return
         far = self._reach(near, host, port)
         if far is None:
@@ -141,11 +151,11 @@ class Proxy:
             why = f"{host} has no address: {error}"
             self._refuse(near, "502 Bad Gateway", why, "let this machine look that name up")
             return None
-        addresses = [str(each[4][0]) for each in found if hosts.may_connect(host, str(each[4][0]))]
+        addresses = [str(each[4][0]) for each in found if sandbox_policy.may_connect(host, str(each[4][0]))]
         problem = ""
         for address in addresses.copy():
             try:
-                if not hosts.leads_where_it_says(host) and own.is_own(address):
+                if not sandbox_policy.leads_where_it_says(host) and is_own(address):
                     addresses.remove(address)
                     continue
                 # By address: the name could have another one by now.
@@ -232,3 +242,46 @@ def variables(port: int) -> dict[str, str]:
     url = f"http://127.0.0.1:{port}"
     names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
     return dict.fromkeys(names, url) | {"NO_PROXY": "", "no_proxy": ""}
+
+
+# Whether an address is this machine's own.
+
+
+# linux/rtnetlink.h, linux/netlink.h
+_GET_ROUTE, _NEW_ROUTE, _REQUEST, _ERROR, _TO = 26, 24, 1, 2, 1
+_UNICAST = 1
+_HEADER, _ROUTE, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBBBBBI"), struct.Struct("=HH")
+_ANSWER_S = 5.0
+
+
+def is_own(address: str) -> bool:
+    """Return whether packets to this address, or to the IPv4 address that is written within it, stay on this machine.
+
+    Errors: OSError, where there is no route to it, or the kernel does not say.
+    """
+    to, *within = map(str, sandbox_policy.meant(address))
+    interfaces = {each.address for some in psutil.net_if_addrs().values() for each in some}
+    if not interfaces.isdisjoint((to, *within)) or _kind_of_route(to) != _UNICAST:
+        return True
+    with suppress(OSError):  # a network that translates needs no route to it
+        return any(_kind_of_route(one) != _UNICAST for one in within)
+    return False
+
+
+def _kind_of_route(address: str) -> int:
+    """Return the type of the route that a connection to it would take (RTN_…). Errors: OSError."""
+    to = ip_address(address)
+    family = socket.AF_INET if to.version == 4 else socket.AF_INET6
+    route = _ROUTE.pack(family, to.max_prefixlen, 0, 0, 0, 0, 0, 0, 0)
+    body = route + _ATTRIBUTE.pack(_ATTRIBUTE.size + len(to.packed), _TO) + to.packed
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
+        kernel.settimeout(_ANSWER_S)
+        kernel.send(_HEADER.pack(_HEADER.size + len(body), _GET_ROUTE, _REQUEST, 1, 0) + body)
+        answer = kernel.recv(1 << 16)
+    kind = _HEADER.unpack_from(answer)[1]
+    if kind == _ERROR:
+        number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
+        raise OSError(number, os.strerror(number))
+    if kind != _NEW_ROUTE:
+        raise OSError(f"the kernel answered with a message of type {kind} when it was asked for a route")
+    return int(_ROUTE.unpack_from(answer, _HEADER.size)[7])

@@ -12,10 +12,10 @@ import os
 import shutil
 
 from spoold.agents.workspace import lfs
-from spoold.agents.workspace.commits import Commits
+from spoold.agents.workspace.agent_commits import Commits
 from spoold.agents.workspace.git import Git, address
 from spoold.agents.workspace.mirror import HEADS, Mirror
-from spoold.agents.workspace.places import Record, encoded
+from spoold.agents.workspace.workspace_layout import Record, encoded
 from spoold.system.remover import remove
 
 # What an agent commits is pushed by us, and by nobody else.

@@ -21,23 +21,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from spoold.agents.sandbox.cage import Cage, variables
+from spoold.agents.sandbox.bwrap import Cage, variables
 from spoold.agents.workspace import lfs
 from spoold.agents.workspace.checkout import branch_of, commits_of, keeper, scratch_of, tree_of
-from spoold.agents.workspace.git import LOCAL_S, Git, GitFailed, commit_of, run, sweep
+from spoold.agents.workspace.git import LOCAL_S, TOO_LONG, Git, GitFailed, commit_of, run, said, sweep
 from spoold.agents.workspace.looking import READ_BY_GIT, READ_MAX
 from spoold.agents.workspace.mirror import HEADS, Mirror
-from spoold.agents.workspace.places import Record
-from spoold.agents.workspace.proving import Question
-from spoold.agents.workspace.remote import TOO_LONG, said
-from spoold.agents.workspace.saving import Request
-from spoold.agents.workspace.sifting import may_be_read
+from spoold.agents.workspace.packer import Request
+from spoold.agents.workspace.push_check import Question
+from spoold.agents.workspace.sanitize import may_be_read
+from spoold.agents.workspace.workspace_layout import Record
 from spoold.protocol import codec, version
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.fields import Strict
-from spoold.system.beneath import Beneath
+from spoold.system.openat import Beneath
 
-_PROGRAM, _PROVER = "spoold.agents.workspace.saving", "spoold.agents.workspace.proving"
+_PROGRAM, _PROVER = "spoold.agents.workspace.packer", "spoold.agents.workspace.push_check"
 # Of what the program says (bytes); how many commits of the remote it is told not to pack again.
 _SAID_MAX, _KNOWN_MAX = 4 << 20, 10_000
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.pack")

@@ -20,8 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
-from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed
-from spoold.agents.workspace.remote import RemoteAway, failure, said
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, RemoteAway, failure, said
 
 FILTERS = {
     "filter.lfs.clean": "git-lfs clean -- %f",

@@ -10,17 +10,17 @@ Touches: files, the clock.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from spoold.agents.workspace import surviving
-from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, commit_of
-from spoold.agents.workspace.places import Places, holding, is_taken, read_record
-from spoold.agents.workspace.remote import WorkspaceFailed, failure, said
+from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, WorkspaceFailed, commit_of, failure, said
+from spoold.agents.workspace.workspace_layout import Places, holding, is_taken, read_record
 from spoold.system.remover import remove
 from spoold.system.walking import walk
 
@@ -86,7 +86,7 @@ class Mirror:
                 remove(self.directory)  # half made: nobody borrows from it yet
                 os.mkdir(self.directory, mode=0o700)
                 git("init", "--quiet", "--bare", "--template=")
-                _write(mark, surviving.this_start())
+                _write(mark, this_start())
             _write(os.path.join(self.directory, "config"), _SETTINGS)
             self._take_away_what_is_no_file()
             self._sweep()
@@ -153,17 +153,17 @@ class Mirror:
         """After a start of the machine, get again what its disk had lost. Errors: OSError, GitFailed."""
         with open(mark, encoding="utf-8") as file:
             known = file.read()
-        if known == surviving.this_start():
+        if known == this_start():
             return
-        torn = surviving.torn(self.directory)
-        if torn or known == _LOST:
+        lost = torn(self.directory)
+        if lost or known == _LOST:
             _write(mark, _LOST)  # until it is whole again, also if this process dies
-            for path in torn:
+            for path in lost:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
             git("init", "--quiet", "--bare", "--template=")  # brings HEAD again, and touches nothing that is there
-            surviving.forget_and_fetch(git, self.repo, HEADS)
-        _write(mark, surviving.this_start())
+            forget_and_fetch(git, self.repo, HEADS)
+        _write(mark, this_start())
 
     def _take_away_what_is_no_file(self) -> None:
         """Remove pipes, links and devices. An agent in a worktree can make them; and git, which reads the HEAD of
@@ -226,3 +226,70 @@ def _age_s(path: str) -> float:
         return time.time() - os.stat(path).st_mtime
     except FileNotFoundError:
         return _STALE_S
+
+
+# What a mirror has lost when its machine lost power: files that git had written, and the disk had not.
+
+
+_FOLDER, _REST = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
+_NAMED = re.compile(rb"(?:(?!0+\n)(?:[0-9a-f]{40}|[0-9a-f]{64})|ref: refs/[^\n]+)\n")
+_PIECE = 1 << 20
+_BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def this_start() -> str:
+    """Return what tells this start of the machine from all others; '' where the system does not say it."""
+    with suppress(OSError), open(_BOOT, encoding="ascii") as file:
+        return file.read().strip()
+    return ""
+
+
+def torn(directory: str) -> list[str]:
+    """Return the files of single objects that are not what their names say, and of references that name no object.
+
+    directory: a git directory; what it needs to be one at all, HEAD, may be missing. Errors: OSError.
+    """
+    objects, head = os.path.join(directory, "objects"), os.path.join(directory, "HEAD")
+    found = [] if _names_one(head) else [head]
+    refs = os.path.join(directory, "refs")
+    for folder in walk(refs):
+        found += [path for name in folder.files if not _names_one(path := os.path.join(refs, folder.path, name))]
+    return found + [
+        os.path.join(objects, folder, name)
+        for folder in os.listdir(objects)
+        if _FOLDER.fullmatch(folder)
+        for name in os.listdir(os.path.join(objects, folder))
+        if _REST.fullmatch(name) and not _whole(os.path.join(objects, folder, name), folder + name)
+    ]
+
+
+def forget_and_fetch(git: Git, repo: str, heads: str) -> None:
+    """Have git fetch everything anew into a mirror that lost objects; its references would say that they are there.
+
+    Branches of worktrees stay, since nobody else has them. Errors: GitFailed.
+    """
+    names = git("for-each-ref", "--format=%(refname)", heads, "refs/spool/", "refs/tags/").lines
+    git("update-ref", "--stdin", given="".join(f"delete {name}\n" for name in names))
+    specs = (f"+refs/heads/*:{heads}*", "+refs/spool/*:refs/spool/*", "+refs/tags/*:refs/tags/*")
+    git("fetch", "--quiet", "--no-auto-gc", "--no-write-fetch-head", "--", repo, *specs, within_s=REMOTE_S)
+
+
+def _names_one(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return _NAMED.match(file.read(_PIECE)) is not None
+    except FileNotFoundError:
+        return False
+
+
+def _whole(path: str, name: str) -> bool:
+    found = hashlib.sha1(usedforsecurity=False) if len(name) == 40 else hashlib.sha256()
+    unpacked = zlib.decompressobj()
+    try:
+        with open(path, "rb") as file:
+            while piece := file.read(_PIECE):
+                found.update(unpacked.decompress(piece))
+        found.update(unpacked.flush())
+    except zlib.error:
+        return False
+    return unpacked.eof and found.hexdigest() == name

@@ -1,22 +1,10 @@
 """One view of a spool, kept up to date, which all faces share: `spool top`, `spool web`.
 
-    view       View: what faces ask, answered from memory
-    watch      Watch: a thread that looks
-    following  how a view is kept up to date, look by look
-    pictures   the leader's snapshot, or where no leader lives one made by listing
-    journals   the events, read from where the last look ended
-    relisting  when something is listed again, since the leader counts otherwise
-    filling    what names and events did not tell, read from the files of tasks
-    quiet      for how long what runs has said nothing
-    table      the cards of all tasks, and how listings and events change them
-    card       one task, in few bytes
-    moves      what an event of a journal says about the place of its task
-    query      which tasks are meant, in which order, and how many there are of each kind
-    counting   ages by type, batches, failures, what runs
-    reasons    why tasks wait, counted
-    answers    answers that are kept for a while, and worked out once for all who ask
-    details    what only a file tells: one task, its log, its batch; read once for all who ask
-    metered    a mount that counts round trips, and how many a second the view allows itself
+    live_view   View: what faces ask, answered from memory or from files; Watch: a thread that looks
+    refresh     how a view is kept up to date, look by look; the events since the last look
+    cards       one task in few bytes, the table of all, and how listings and events change them
+    queries     which tasks are meant, in which order, how many there are of each kind, and why they wait
+    rate_limit  a mount that counts round trips, how many a second the view allows itself, and answers that are kept
 
 The truth about a task is its place. So a view begins with a listing of everything, and then follows the journals,
 which are cheap to follow and may miss a move. Whatever they miss shows as a difference between the counts of the view
@@ -30,14 +18,10 @@ again, are not spread over time, since a directory is listed in one piece.
 Law: looks and never touches. Its mount refuses every verb that writes.
 """
 
-from spoold.client.view.card import Card, Row
-from spoold.client.view.counting import AGES, AgeRow, BatchRow, Run
-from spoold.client.view.details import LogPart
-from spoold.client.view.journals import Noted
-from spoold.client.view.query import Found, Query
-from spoold.client.view.reasons import Reason
-from spoold.client.view.view import View
-from spoold.client.view.watch import Watch
+from spoold.client.view.cards import Card, Row
+from spoold.client.view.live_view import LogPart, View, Watch
+from spoold.client.view.queries import AGES, AgeRow, BatchRow, Found, Query, Reason, Run
+from spoold.client.view.refresh import Noted
 
 __all__ = [
     "AGES",

@@ -1,7 +1,7 @@
-"""The application: the file of each verb, and the global options.
+"""The application: the module of each verb, and the global options.
 
-Law: the order of VERBS is the order in `spool --help`. A command line that clearly names a verb imports the file of
-that verb and no other, since a short command spends most of its time on imports.
+Law: the order of VERBS is the order in `spool --help`. A command line that clearly names a verb imports the module of
+that verb and no other, and builds no other verb, since a short command spends most of its time at the start.
 
 Touches: the terminal, the environment.
 """
@@ -16,13 +16,13 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand
 
-from spoold import __version__
-from spoold.faces.cli.group import SpoolGroup, Verb
-from spoold.faces.cli.output import print_line
-from spoold.faces.cli.session import Session
-from spoold.faces.cli.shells import InstallOption, ShowOption
+from spoold.faces.cli.terminal.completion import InstallOption, ShowOption
+from spoold.faces.cli.terminal.global_options import Session
+from spoold.faces.cli.terminal.group import SpoolGroup, Verb
+from spoold.faces.cli.terminal.output import print_line
+from spoold.protocol.version import __version__
 
-# verb → module of this package; in the order in which `spool --help` shows them.
+# verb → module of `verbs`; in the order in which `spool --help` shows them.
 VERBS = {
     "submit": "submit",
     "run": "run",
@@ -34,35 +34,35 @@ VERBS = {
     "top": "top",
     "metrics": "metrics",
     "ls": "ls",
-    "show": "show",
-    "explain": "explain",
-    "tree": "tree",
-    "graph": "graph",
-    "timeline": "timeline",
-    "report": "report",
+    "show": "task_details",
+    "explain": "task_details",
+    "tree": "task_details",
+    "graph": "drawings",
+    "timeline": "drawings",
+    "report": "drawings",
     "trace": "trace",
-    "result": "result",
-    "logs": "logs",
+    "result": "results",
+    "logs": "results",
     "wait": "wait",
-    "cancel": "cancel",
-    "retry": "retry",
-    "hold": "hold",
-    "release": "hold",
-    "tell": "tell",
-    "asks": "asks",
-    "approve": "asks",
-    "reject": "asks",
-    "ask": "ask",
+    "cancel": "task_control",
+    "retry": "task_control",
+    "hold": "task_control",
+    "release": "task_control",
+    "tell": "task_control",
+    "asks": "open_questions",
+    "approve": "open_questions",
+    "reject": "open_questions",
+    "ask": "open_questions",
     "checkpoint": "checkpoint",
-    "history": "history",
-    "events": "events",
+    "history": "event_log",
+    "events": "event_log",
     "workers": "workers",
-    "drain": "drain",
-    "pause": "pause",
-    "resume": "pause",
-    "limits": "limits",
-    "halt": "halt",
-    "budget": "budget",
+    "drain": "workers",
+    "pause": "flow_control",
+    "resume": "flow_control",
+    "limits": "flow_control",
+    "halt": "flow_control",
+    "budget": "flow_control",
     "reserve": "reserve",
     "locks": "reserve",
     "merge": "merge",
@@ -70,17 +70,17 @@ VERBS = {
     "context": "context",
     "mcp": "mcp",
     "init": "init",
-    "up": "up",
-    "master": "master",
-    "worker": "worker",
+    "up": "daemons",
+    "master": "daemons",
+    "worker": "daemons",
     "config": "config",
-    "gc": "gc",
-    "fsck": "fsck",
+    "gc": "housekeeping",
+    "fsck": "housekeeping",
     "doctor": "doctor",
     "install-units": "install_units",
 }
 
-# Set by the scripts of `shells`, when a shell asks for completions.
+# Set by the scripts of `completion`, when a shell asks for completions.
 COMPLETE = "_SPOOL_COMPLETE"
 
 EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
@@ -96,7 +96,7 @@ def build(argv: Sequence[str]) -> typer.Typer:
         name="spool",
         cls=SpoolGroup,
         no_args_is_help=True,
-        add_completion=False,  # `shells` has these options, with the shell's name
+        add_completion=False,  # `completion` has these options, with the shell's name
         rich_markup_mode=None,  # plain help starts twice as fast, and can be searched and piped
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -111,7 +111,9 @@ def build(argv: Sequence[str]) -> typer.Typer:
     if list(argv) == ["--version"]:
         modules = ["init"]  # a group must have a verb; this one is cheapest
     for module in modules:
-        import_module(f"spoold.faces.cli.{module}").register(app)
+        import_module(f"spoold.faces.cli.verbs.{module}").register(app)
+    if verb in VERBS:  # its module may have other verbs, too, and to build a verb takes long
+        app.registered_commands = [command for command in app.registered_commands if command.name == verb]
     for command in app.registered_commands:
         command.cls = Verb if command.cls is TyperCommand else command.cls
     return app

@@ -1,40 +1,22 @@
 """`spool mcp`: a spool as a server of the Model Context Protocol, for coding agents and their programs.
 
-    server       the protocol: lists tools and resources, calls them, bounds each call
-    stdio        the server on stdin and stdout
-    loopback     the server over HTTP on this machine, behind a guard
-    guard        who may speak to it over HTTP: the token, the host and the origin of a request
-    token        the file that holds the token
-    clients      the configuration to paste into a client
-    registry     all tools, in the order in which a client lists them
-    tool         what a tool is: its name, its models, its hints, its function
-    session      one server's spool, role and memory
-    roles        agent or operator, and who may be which
-    reach        which tasks the caller may see and end
-    crew         the workers that this server starts on its own machine
-    slot         the slot of the caller's own task, lent while a call waits
-    waits        waiting for tasks, cut before a client gives up
-    keys         ids that follow from idempotency keys
-    submitting   tasks on their way into the spool
-    drafts       what arguments are as fields of a task
-    arguments    field types that several tools share
-    views        tasks and results as the tools answer with them
-    words        errors in words, for a model that has to correct its call
-    resources    a task, its log and the queue, by URI
+    server          the protocol: lists tools and resources, calls them, bounds each call; on stdin and stdout
+    http_transport  the server over HTTP on this machine, behind a guard; the file that holds its token
+    clients         the configuration to paste into a client
+    tool            what a tool is: its name, its models, its hints, its function; shared field types
+    session         one server's spool, role (agent or operator) and memory
+    local_workers   the workers that this server starts on its own machine
+    task_answers    tasks and results as the tools answer with them
 
 The tools, by noun:
 
-    delegated    delegate_task
-    graphs       submit_tasks
-    tasks        get_task_result, list_tasks, cancel_task, tell_task, explain_task
-    awaited      wait_tasks
-    background   run_background, check_background, list_background, kill_background
-    files        reserve_files, release_files
-    people       ask_human, approve
-    progress     report_progress
-    context      get_context, put_context
-    pool         get_status, drain, kill_all
-    workers      spawn_workers, scale_workers
+    delegation      delegate_task, submit_tasks; tasks on their way into the spool
+    tasks           get_task_result, list_tasks, cancel_task, tell_task, explain_task
+    waits           wait_tasks; waiting for tasks, cut before a client gives up
+    background      run_background, check_background, list_background, kill_background
+    coordination    reserve_files, release_files, report_progress, get_context, put_context
+    people          ask_human, approve
+    pool            get_status, drain, kill_all, spawn_workers, scale_workers
 
 Law: a caller in the role `agent` reaches the tasks below it and no others, and cannot tell a foreign task from one
 that is not there. Within a task the role is `agent`. Every call answers within 50 s. The room asks `spoold.client`

@@ -10,14 +10,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from spoold.client.info import result_of
-from spoold.client.logs import last_bytes
-from spoold.faces.mcp import drafts
-from spoold.faces.mcp.arguments import (
+from spoold.client.read.attempt_logs import last_bytes
+from spoold.client.read.task_info import result_of
+from spoold.faces.mcp import delegation
+from spoold.faces.mcp.delegation import submit
+from spoold.faces.mcp.session import Session
+from spoold.faces.mcp.task_answers import OUTPUT_MOST, Submitted, Word, ending, status_of
+from spoold.faces.mcp.tasks import CancelTask, ListTasks, Page, Requested, cancel, listed
+from spoold.faces.mcp.tool import (
     NUMBER,
     TAIL_LINES,
     TAIL_MOST,
     TIMEOUT_MS,
+    Answer,
     Arguments,
     Command,
     Cwd,
@@ -27,13 +32,9 @@ from spoold.faces.mcp.arguments import (
     Retries,
     SomeIds,
     Timeout,
+    Tool,
     Variables,
 )
-from spoold.faces.mcp.session import Session
-from spoold.faces.mcp.submitting import submit
-from spoold.faces.mcp.tasks import CancelTask, ListTasks, Page, Requested, cancel, listed
-from spoold.faces.mcp.tool import Answer, Tool
-from spoold.faces.mcp.views import OUTPUT_MOST, Submitted, Word, ending, status_of
 from spoold.protocol.lifecycle import ENDED
 
 # Of a log, the last part that is read.
@@ -89,7 +90,7 @@ def run(session: Session, arguments: RunBackground) -> Submitted:
     """Submit a command. Errors: NotFound for a task in `after`, BadFile, SpoolError."""
     if arguments.after:
         session.reach.find_all(arguments.after)
-    draft = drafts.command_task(arguments.command) | drafts.given(
+    draft = delegation.command_task(arguments.command) | delegation.given(
         label=arguments.label,
         cwd=arguments.cwd,
         env=arguments.env,

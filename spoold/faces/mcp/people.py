@@ -14,13 +14,12 @@ from typing import Any
 import anyio.to_thread
 from pydantic import Field
 
-from spoold.client import questions
-from spoold.client.pace import Pace
-from spoold.client.questions import Answer as Said
-from spoold.faces.mcp.arguments import Arguments, Id, Key, Reason, Texts, Wait, bounded_s
+from spoold.client.read import questions
+from spoold.client.read.questions import Answer as Said
+from spoold.client.spool.waiting import Pace
+from spoold.faces.mcp.delegation import submit
 from spoold.faces.mcp.session import Session
-from spoold.faces.mcp.submitting import submit
-from spoold.faces.mcp.tool import Answer, Notify, Tool
+from spoold.faces.mcp.tool import Answer, Arguments, Id, Key, Notify, Reason, Texts, Tool, Wait, bounded_s
 from spoold.faces.mcp.waits import NO_SLOT, NOTIFY_EVERY_S, SLOT_WITHIN_S
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.lifecycle import ENDED

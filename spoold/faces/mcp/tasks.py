@@ -9,21 +9,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from spoold.client import asking
-from spoold.client.families import cancel_tree
-from spoold.client.info import kind_of, read_content, result_of
-from spoold.client.listing import describe
-from spoold.client.selecting import Located
-from spoold.client.telling import when
-from spoold.faces.mcp.arguments import NUMBER, Arguments, Id, Reason
+from spoold.client.read import preconditions
+from spoold.client.read.long_listing import describe
+from spoold.client.read.preconditions import when
+from spoold.client.read.selecting import Located
+from spoold.client.read.task_groups import cancel_tree
+from spoold.client.read.task_info import kind_of, read_content, result_of
 from spoold.faces.mcp.session import Session
-from spoold.faces.mcp.tool import Answer, Tool
-from spoold.faces.mcp.views import TaskResult, TaskRow, finished, row_of, status_of, unfinished
+from spoold.faces.mcp.task_answers import TaskResult, TaskRow, finished, row_of, status_of, unfinished
+from spoold.faces.mcp.tool import NUMBER, Answer, Arguments, Id, Reason, Tool
+from spoold.protocol.agent_messages import TEXT_MAX
 from spoold.protocol.errors import WaitTimeout
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
-from spoold.protocol.told import TEXT_MAX
 
 PAGE, PAGE_MOST = 50, 200
 # A tree that goes on making tasks is cancelled so long (s): a call has to answer.
@@ -141,7 +140,7 @@ def cancel(session: Session, arguments: CancelTask) -> Requested:
     reason = arguments.reason or "cancelled by an agent"
     if arguments.tree:
         return _cancel_tree(session, located, reason)
-    asking.insist([located], asking.refuses_cancel)
+    preconditions.insist([located], preconditions.refuses_cancel)
     if located.state in ENDED:
         said = f"{located.id} has ended already: {status_of(session, located)}."
         return Requested(taskId=located.id, requested=[], message=said)

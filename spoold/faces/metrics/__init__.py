@@ -1,11 +1,9 @@
 """`spool metrics`: a spool as Prometheus reads it, as text, as a file for node_exporter, or over HTTP.
 
-    families    every name that is exposed: its type, what it means, its labels
-    gauges      the leader's snapshot, the heartbeats and the share, as samples
-    attempts    the journals since a server began, as counters and histograms
-    exposition  samples as text, in Prometheus' format 0.0.4
-    page        one look for however many readers, and none more often than every few seconds
-    serving     the page over HTTP
+    exposition        every name that is exposed: its type, what it means, its labels; samples as text
+    gauges            the leader's snapshot, the heartbeats and the share, as samples
+    attempt_counters  the journals since a server began, as counters and histograms
+    endpoint          the page over HTTP: one look for however many readers, one every few seconds at most
 
 The text is written by `exposition`, and prometheus_client is not used: its registry keeps values between scrapes, and
 all values here are made anew from what is on disk. The format has three kinds of lines. In the tests `promtool check

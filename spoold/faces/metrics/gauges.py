@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from spoold.faces.metrics import families as f
-from spoold.faces.metrics.families import Family, Samples, bounded
-from spoold.protocol.stamps import moment
+from spoold.faces.metrics import exposition as f
+from spoold.faces.metrics.exposition import Family, Samples, bounded
+from spoold.protocol.timestamps import moment
 from spoold.protocol.version import __version__
 
 if TYPE_CHECKING:
-    from spoold.client.measuring import Figures
+    from spoold.client.spool.metrics_source import Figures
     from spoold.protocol.heartbeat import Heartbeat
     from spoold.protocol.snapshot import Snapshot
 

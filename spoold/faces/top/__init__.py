@@ -1,27 +1,27 @@
 """`spool top`: the pool on a terminal, live, with keys to go deeper and to act.
 
-    app       the application: what keys and commands do
-    paged     the stack of pages, and when to look again
-    acts      the actions, as proposals that say what will happen
-    asking    the box that asks, and the line in which a person types
-    keys      the table of keys
-    views     the views by their names; the help
-    pages     what is shown, a page for each view
-    pager     a long list of which only the pages that are seen are loaded
-    filters   what a person types after / as a question to the view
-    source    what pages ask
-    aside     calls that may block, in threads
-    sheet     the widgets: lines that are drawn where they changed
-    bars      the lines around a page
-    lines     lines of words and styles; what stands behind a row
-    fit       tables in a given number of columns
-    figures   ages, bars and amounts in few columns
-    colours   styles as colours, dark, light or none
-    opening   opens it on a terminal, or draws a view into an SVG
+    textual_app    the application: the stack of pages, keys, commands; opened on a terminal, or drawn into an SVG
+    views          the views by their names; the table of keys; the help
+    source         what pages ask, in threads
+    actions        the actions, as proposals that say what will happen
+    widgets        a sheet of rows, a bar, the box that asks, the line in which a person types
+    text_layout    lines of words and styles, tables in a given number of columns, ages and amounts
+    colours        styles as colours, dark, light or none
 
-The picture comes from `spoold.client.view`. Rooms of values (lines, fit, figures, filters, bars, pages) know no
-textual; `sheet`, `asking`, `paged` and `app` do.
+The pages, what each gathers and how it is laid out:
 
-Law: text of other people passes `lines.word`, and reaches the terminal as text and nothing else. Viewing writes
+    page           what all pages have in common; what a person types after / as a question to the view
+    overview_page  the whole pool on one screen
+    tasks_page     the list of tasks, of which only the pages that are seen are loaded
+    list_pages     batches, nodes, queue by age, reasons, failures, what runs, questions, events, alerts
+    gates_page     limits, budgets, locks
+    task_page      one task: who waits for whom, what happened to it
+    batch_page     one batch
+    log_page       what an attempt wrote
+
+The picture comes from `spoold.client.view`. Modules of values (`text_layout` and the pages) know no textual but by
+`page`; `widgets`, `colours` and `textual_app` do. A page is laid out from values alone, in a thread.
+
+Law: text of other people passes `text_layout.word`, and reaches the terminal as text and nothing else. Viewing writes
 nothing; an action is a request that the leader carries out.
 """

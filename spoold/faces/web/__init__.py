@@ -1,21 +1,16 @@
 """`spool web`: a spool in a browser, on this machine alone.
 
-    serving     sockets, uvicorn and its bounds, the URL that opens it
-    connections how many there are, how long each may take, and what their trouble says
-    guard       who may speak to it: host, method, origin and cookie of a request, before anything else reads it
-    entrance    the token that works once, and the cookies that it was exchanged for
-    headers     what every answer says to a browser
-    assets      the files that a page loads: styles, scripts
-    site        the routes, and what all pages know
-    later       what takes long to read: a page is shown without it meanwhile
-    copies      finished pages, made once for all who ask
-    updates     the stream that says that something changed
-    markup      Jinja, and how figures, moments and states are written in a page
-    address     what a page shows, as the part of its URL behind the `?`
-    pages       one module for each view
-    acting      the forms that cancel, retry, answer: only with --allow-actions
-    seen        what the page of an action shows of tasks, and a digest of it: only what was shown is done
-    deeds       what an action posts
+    http_server   sockets, uvicorn and its bounds, the connections, the URL that opens it
+    security      who may speak to it: login, cookies, host, method, origin; what every answer says to a browser
+    site          the routes, and what all pages know
+    page_address  what a page shows, as the part of its URL behind the `?`
+    page_cache    finished pages, made once for all who ask; what takes long to read, and comes later
+    updates       the stream that says that something changed
+    assets        the files that a page loads: styles, scripts
+    pool_pages    the overview; nodes, limits, budgets, locks; events, alerts, open questions
+    task_pages    the list of tasks; one task; its log
+    batch_pages   all batches, and one: its graph, its timeline, its figures
+    action_pages  the forms that cancel, retry, answer, only with --allow-actions: only what was shown is done
 
 A page is HTML from the server, and works without scripts. With them, the page hears over one stream that something
 changed, asks for its own URL again, once a second at most, and replaces what differs; so scroll, focus and what was

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
-from spoold.faces.web.copies import Copy, copy_of
+from spoold.faces.web.page_cache import Copy, copy_of
 from spoold.faces.web.site import respond
-from spoold.pictures import sheet
+from spoold.pictures import svg
 from spoold.pictures.palette import DARK, LIGHT, Scheme
 
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -100,8 +100,8 @@ def _log() -> str:
 
 def _drawing() -> str:
     """The sheet of all pictures, whose colours follow the switch of the page, too."""
-    plain = sheet.drawing().partition("@media (prefers-color-scheme:dark){")[0]
+    plain = svg.drawing().partition("@media (prefers-color-scheme:dark){")[0]
     plain += "".join(f".s-{state}>i{{background:var(--{state});color:var(--{state}-ink)}}" for state in LIGHT.states)
-    dark = sheet.rules(DARK)
+    dark = svg.rules(DARK)
     media = f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
     return f"{plain}\n{media}\n:root[data-theme=dark]{{{dark}}}\n"

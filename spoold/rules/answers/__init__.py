@@ -1,13 +1,11 @@
 """Questions that people ask.
 
-    case        what is known of one task at one moment
-    reasons     why it is not running, in words
-    failed      why it failed, and what would help
-    takers      the workers' side of that: which of them could take it
-    starters    the command that starts a worker which could
-    story       everything that happened to one task, in words
-    messages    what its agent was told, and which attempts have it
-    selection   which tasks are meant by state, type and batch
+    task_facts        what is known of one task at one moment
+    why_not_running   why it is not running, in words
+    why_failed        why it failed, and what would help
+    eligible_workers  the workers' side of that: which of them could take it
+    task_history      everything that happened to one task, in words, and what its agent was told
+    selection         which tasks are meant by state, type and batch
 
 Law: pure; an answer comes from the rules that decide, never from a copy of them.
 """

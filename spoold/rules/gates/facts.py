@@ -1,4 +1,6 @@
-"""The input of a gate. Law: values only; the asker has gathered them.
+"""The input of a gate.
+
+Law: values only; the asker has gathered them.
 
 `more` is the open part: facts that a gate brings itself, by the gate's name. `Conditions.more` comes from its `asks`,
 the `more` of the facts from its `gather`. If they are not gathered yet, the name is missing.
@@ -14,9 +16,8 @@ from typing import Any
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request
 from spoold.protocol.settings import Settings
-from spoold.rules.gates.closing import Closed, closed_by, halted_by, paused_by
-from spoold.rules.gates.requested import Requested
-from spoold.rules.scheduling.resources import Resources, Stock, Uses
+from spoold.rules.gates.resources import Resources, Stock, Uses
+from spoold.rules.gates.standing_requests import Closed, Requested, closed_by, halted_by, paused_by
 
 
 class Parent(StrEnum):

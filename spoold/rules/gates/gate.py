@@ -1,4 +1,4 @@
-"""The parts of every gate.
+"""The parts of every gate, and its answers: Pass, Wait, Refuse.
 
 Law: a gate is a value, and its functions are pure. The wakes of a gate say when the leader asks it again, and the
 leader asks it at no other time. A gate that can answer Wait has at least one.
@@ -11,9 +11,43 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any
 
+from spoold.protocol.result import Code
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known, TypeFacts
-from spoold.rules.gates.verdicts import PASS, Verdict, Wait
+
+# The answers of a gate.
+# Law: a Wait may become a Pass later. A Refuse is final: the task fails with its code.
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Nothing stands in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now. gate: the gate's name; until: a moment on the asker's wall clock (s since 1970), if known.
+
+    behind: the key of the one that keeps it back: the gate need not be asked again before that one is gone.
+    """
+
+    gate: str
+    reason: str
+    until: float | None = None
+    behind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Never: the task fails with this code."""
+
+    gate: str
+    code: Code
+    reason: str
+
+
+Verdict = Pass | Wait | Refuse
+PASS = Pass()
 
 
 class Wake(StrEnum):
@@ -64,7 +98,7 @@ class TaskGate(Gate):
     group: tasks with the same key get the same answer at the same moment, so that a gate with Wake.STEP is asked once
     for all of them; None: the gate does not look at this task. The key is taken when the task comes into the backlog.
     Without `group`, tasks of one type with the same conditions are a group. If the gate answers Wait with `behind`,
-    the queue of the group is set aside until that one is gone, and its head stands in line (see `rules.locks`).
+    the queue of the group is set aside until that one is gone, and its head stands in line (see `lock_holders`).
     kinds: the types all of whose tasks it looks at, by what it gathered. book: counts in what it gathered for this
     step that a task goes to ready/, so that the next one is asked about finds it counted. unbook: undoes that, for a
     ready task that makes way. holds: whether a ready task, by its own conditions and facts, has what this one wants.

@@ -11,59 +11,47 @@ from typing import Any
 
 from spoold.protocol.task import Task
 from spoold.rules.gates import (
-    after_batch,
-    after_failed,
-    approval,
-    breaker,
-    budget,
-    bulkhead,
-    cycle,
-    deadline,
-    halt,
-    hold,
-    limit,
-    locks,
-    not_before,
-    parents,
-    pause,
-    quota,
-    rate,
-    retry_delay,
-    worker,
+    approval_gate,
+    breaker_gate,
+    budget_gate,
+    dependency_gates,
+    limit_gates,
+    lock_gate,
+    stop_gates,
+    time_gates,
 )
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, TypeFacts
-from spoold.rules.gates.gate import Gate, TaskGate, Tasks, TypeGate, Wake
-from spoold.rules.gates.verdicts import PASS, Pass, Refuse, Verdict, Wait
+from spoold.rules.gates.gate import PASS, Gate, Pass, Refuse, TaskGate, Tasks, TypeGate, Verdict, Wait, Wake
 
 # A new gate of spoold's own gets its line here; any other is registered.
 TASK_GATES: list[TaskGate] = [
-    cycle.GATE,
-    deadline.GATE,
-    hold.GATE,
-    parents.COMPLETED,
-    parents.ENDED,
-    after_failed.GATE,
-    after_batch.GATE,
-    not_before.GATE,
-    retry_delay.GATE,
-    budget.GATE,
-    locks.GATE,
-    approval.GATE,  # the last, so that people are asked when nothing else is in the way
+    dependency_gates.CYCLE,
+    time_gates.DEADLINE,
+    stop_gates.HOLD,
+    dependency_gates.COMPLETED,
+    dependency_gates.ENDED,
+    dependency_gates.AFTER_FAILED,
+    dependency_gates.AFTER_BATCH,
+    time_gates.NOT_BEFORE,
+    time_gates.RETRY_DELAY,
+    budget_gate.GATE,
+    lock_gate.GATE,
+    approval_gate.GATE,  # the last, so that people are asked when nothing else is in the way
 ]
 TYPE_GATES: list[TypeGate] = [
-    halt.GATE,
-    pause.GATE,
-    worker.GATE,
-    quota.GATE,
-    breaker.GATE,
-    limit.GATE,
-    rate.GATE,
-    bulkhead.GATE,
+    stop_gates.HALT,
+    stop_gates.PAUSE,
+    limit_gates.WORKER_GATE,
+    limit_gates.QUOTA_GATE,
+    breaker_gate.GATE,
+    limit_gates.LIMIT_GATE,
+    limit_gates.RATE_GATE,
+    limit_gates.CLASS_GATE,
 ]
 # The members of TASK_GATES that look at every task. While there is none, a task without conditions costs nothing.
 OF_EVERY_TASK: list[TaskGate] = []
 # Those that look at every task of some types. While they name no type, such a task costs nothing either.
-OF_SOME_TYPES: list[TaskGate] = [budget.GATE]
+OF_SOME_TYPES: list[TaskGate] = [budget_gate.GATE]
 
 # The gates that are asked for a task in every step, each with the task's group.
 Groups = tuple[tuple[str, Hashable], ...]

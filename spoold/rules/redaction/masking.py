@@ -7,16 +7,13 @@ value each text is masked by itself, so that it stays a value; a number is maske
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spoold.protocol import codec
-from spoold.rules.redaction.exact import Exact
-from spoold.rules.redaction.keys import FIRST, Keys
-from spoold.rules.redaction.lines import Lines
-from spoold.rules.redaction.shapes import RUN
-from spoold.rules.redaction.sweep import Stage, Sweep
-from spoold.rules.redaction.tokens import Tokens
+from spoold.rules.redaction.known_secrets import Exact
+from spoold.rules.redaction.stream_masking import Found, Stage, Sweep, mask_of
+from spoold.rules.redaction.token_shapes import FIRST, RUN, Keys, Tokens, keys_in
 
 _TOKENS = Tokens()
 
@@ -122,3 +119,91 @@ class Mask:
 
 def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
+
+
+# The patterns that the owner of a machine adds: regular expressions, each within a line.
+
+
+MOST = 64 << 10
+_LINE = re.compile(rb"[^\n]{1,%d}\n?|\n" % MOST)
+
+
+class Lines:
+    """A stream in which everything is masked that the patterns find."""
+
+    def __init__(self, patterns: Iterable[re.Pattern[str]]) -> None:
+        self._patterns = [(pattern, f"[redacted:pattern-{count}]") for count, pattern in enumerate(patterns, 1)]
+        self._text = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in the next piece; return the lines that are whole."""
+        lines = _LINE.findall(self._text + data)
+        whole = not lines or lines[-1].endswith(b"\n")
+        self._text = b"" if whole else lines.pop()
+        return b"".join(map(self._masked, lines))
+
+    def end(self, *, cut: bool = False) -> bytes:
+        """Return the rest."""
+        rest, self._text = self._text, b""
+        return self._masked(rest)
+
+    def _masked(self, line: bytes) -> bytes:
+        body = line.rstrip(b"\n")
+        text = body.decode("utf-8", "surrogateescape")
+        for pattern, mask in self._patterns:
+            text = _put(pattern, mask, text)
+        return text.encode("utf-8", "surrogateescape") + line[len(body) :]
+
+
+def _put(pattern: re.Pattern[str], mask: str, text: str) -> str:
+    """Return the text with the mask in the place of all that the pattern finds; an empty place stays one."""
+    return pattern.sub(lambda one: mask if one[0] else "", text)
+
+
+# Finds what would be masked, and says where it begins: for what is no output, such as the files of a commit.
+# Law: it finds what `Mask` masks in a text, but for the first line of a private key without a key below it: code
+# that looks for such lines holds no secret. It returns places and names, never what stands there.
+
+
+_BEFORE, _AFTER = mask_of("|").split(b"|")
+Places = list[tuple[int, str]]
+
+
+class Scanner:
+    """Finds secrets (values by name), tokens of known shapes, private keys, and what the patterns find."""
+
+    def __init__(self, secrets: Mapping[str, str], *, tokens: bool = True, patterns: Sequence[str] = ()) -> None:
+        self._exact = Exact(secrets) if secrets else None
+        self._tokens = tokens
+        # What anybody may know of what it finds: whether tokens, and which patterns.
+        self.open = {"tokens": tokens, "patterns": list(patterns)}
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+        # Bytes of the longest spelling of a secret: pieces of a stream have to overlap by so many.
+        self.longest = 0 if self._exact is None else self._exact.longest
+
+    @property
+    def knows_secrets(self) -> bool:
+        """Whether there are secrets to look for."""
+        return self._exact is not None
+
+    def secrets(self, text: bytes) -> Places:
+        """Return where secrets begin, with their names."""
+        return [] if self._exact is None else _places(self._exact.find(text, 0))
+
+    def tokens(self, text: bytes) -> Places:
+        """Return where tokens, private keys and what the patterns find begin, with what they are."""
+        found = _places(_TOKENS.find(text, 0)) + [(at, "private-key") for at in keys_in(text)] if self._tokens else []
+        return sorted([*found, *self._by_pattern(text)])
+
+    def _by_pattern(self, text: bytes) -> Iterator[tuple[int, str]]:
+        for number, pattern in enumerate(self._patterns, 1):
+            at = 0
+            for line in text.split(b"\n"):
+                found = pattern.search(line.decode("utf-8", "surrogateescape"))
+                if found is not None and found[0]:
+                    yield at, f"pattern-{number}"
+                at += len(line) + 1
+
+
+def _places(found: Sequence[Found]) -> Places:
+    return [(one.start, one.mask.removeprefix(_BEFORE).removesuffix(_AFTER).decode()) for one in found]

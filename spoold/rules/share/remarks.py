@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spoold.protocol.report import Remark, Strategy
+from spoold.protocol.doctor_report import Remark, Strategy
 
 Figures = Mapping[str, Any]
 Judges = Mapping[str, Callable[[Figures], list[Remark]]]

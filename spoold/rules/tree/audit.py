@@ -1,4 +1,5 @@
-"""Is the one-token law true of this tree? A survey goes in, findings come out, each with its fix.
+"""Is the one-token law true of this tree? A survey goes in, findings come out, each with its fix; both forms are
+here.
 
 Law: an error is a state that the protocol rules out, whichever node crashed when; a warning is for a person to look
 at; leftovers, and work under way, are information. A finding that can be fixed without guessing carries its fix, and
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from spoold.protocol import layout
 from spoold.protocol.amount import amount
@@ -17,6 +19,7 @@ from spoold.protocol.lanes import own_lane
 from spoold.protocol.lifecycle import DIRECTORIES, State
 from spoold.protocol.names import (
     EndedName,
+    LeaseName,
     TaskName,
     key,
     parse_archived,
@@ -25,18 +28,7 @@ from spoold.protocol.names import (
     parse_task,
 )
 from spoold.protocol.result import Status
-from spoold.rules.tree.finding import (
-    DropLease,
-    Fail,
-    Finding,
-    MakeDirectory,
-    MakeLease,
-    Relane,
-    Rerun,
-    SetAside,
-    Severity,
-)
-from spoold.rules.tree.sighting import Record, Survey, Token
+from spoold.rules.attempts.retry_rule import is_raised
 
 SHOWN = 5
 _STATUSES = frozenset(Status)
@@ -301,3 +293,169 @@ def _several(law: str, paths: list[str], one: str, many: str, mend: str) -> Iter
     """Many similar things are one piece of information."""
     if paths:
         yield Finding(Severity.INFO, law, tuple(paths[:SHOWN]), amount(len(paths), one, many), mend)
+
+
+# The findings of an audit: severity, broken law, place, the fix in words, and the fix as a value.
+# Law: a fix is the action of `--repair`, and `audit` alone chooses it; the code that carries it out decides
+# nothing.
+
+
+class Severity(StrEnum):
+    """How bad a finding is; only errors make `spool fsck` fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Move a second token of an id to rejected/, with the reason beside it."""
+
+    path: str
+    id: str
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relane:
+    """Move a token to waiting/, into the lane and under the name that its content asks for."""
+
+    path: str
+    lane: str
+    name: TaskName
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """Let a task whose result is lost wait for another attempt."""
+
+    path: str
+    lane: str
+    rank: int
+    conditional: bool
+    name: EndedName
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """End a token whose content is no task, so that the tasks that wait for it get an answer."""
+
+    path: str
+    name: TaskName
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakeLease:
+    """Make the token of leadership, with an epoch above all earlier ones."""
+
+    above: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropLease:
+    """Remove a token of leadership that another one outranks."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    """Make a directory of the layout."""
+
+    path: str
+
+
+Fix = SetAside | Relane | Rerun | Fail | MakeLease | DropLease | MakeDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The fault, its place, its law, and the fix in words; fix is the action of `--repair`, None for nothing."""
+
+    severity: Severity
+    law: str
+    paths: tuple[str, ...]
+    problem: str
+    mend: str
+    fix: Fix | None = None
+
+
+# The content of a survey of a whole tree, as values: the question that `audit` answers.
+# Law: a sighting says what stood where, and not its meaning. Files that vanished between listing and reading are
+# sighted without content; they moved on, and the next survey sees them at their new place.
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The facts of a task file's content; problem says why it is not a task, '' if it is one.
+
+    raises: attempts that run out of memory raise the demand of the next one.
+    """
+
+    id: str | None = None
+    lane: str = ""
+    conditional: bool = False
+    rank: int = 0
+    problem: str = ""
+    raises: bool = False
+
+    def may_stand_in(self, lane: str) -> bool:
+        """Whether its token may be in a lane: its own, or one with more memory after attempts that ran out of it."""
+        return lane == self.lane or (self.raises and is_raised(lane, self.lane))
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One task file: its state, its path, the lane or worker it stands under ('' for none), its name.
+
+    ended: the state that it ended in, archived or not; content is None if it was not read (archived, or moved on).
+    """
+
+    state: State
+    path: str
+    name: TaskName | EndedName
+    branch: str = ""
+    ended: State | None = None
+    content: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One result. Its content is read only if a task file of the same name counts on it."""
+
+    path: str
+    name: EndedName
+    read: bool = False
+    task_id: str = ""
+    attempt: int = 0
+    status: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The tree. nodes have a heartbeat, workers a claim directory, writers a tmp directory.
+
+    epoch: the highest in any name; foreign: paths whose names are of no grammar; missing: missing directories of the
+    layout; unreadable: paths with the system's error; blocked: directories of the layout in whose place something
+    else stands, with its kind; rejected: the names in rejected/; drops: how many in pending/; standing: paths that
+    leaders are admitting; irregular: those of them that are not files, with their kind.
+    """
+
+    tokens: tuple[Token, ...] = ()
+    results: tuple[Record, ...] = ()
+    leases: tuple[LeaseName, ...] = ()
+    nodes: frozenset[str] = frozenset()
+    workers: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+    standing: tuple[str, ...] = ()
+    irregular: tuple[tuple[str, str], ...] = ()
+    foreign: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unreadable: tuple[tuple[str, str], ...] = ()
+    blocked: tuple[tuple[str, str], ...] = ()
+    drops: int = 0
+    epoch: int = 0

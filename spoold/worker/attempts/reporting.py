@@ -1,10 +1,11 @@
-"""The fields of a worker's heartbeat about the tasks that it runs.
+"""The fields of a worker's heartbeat about the tasks that it runs, and the budgets that their reports are held to.
 
 Law: a task that waits in a slot is not reported as running. The progress report is the task's own text: it is read up
 to a bound, and stays a text where it is no JSON. Nothing is decided by it but whether the task has spent its own
 budget, and whether it is served. An object in it counts, and no link is followed to it. What cannot be read, and what
 is no object though it was to be one, is named; then the last object still counts. It was to be one if it begins with
-a brace, or if the task has a budget of its own for what a report says.
+a brace, or if the task has a budget of its own for what a report says. A running attempt that reports more than that
+budget is stopped; its file is on the worker's own disk, and is looked at once a second at most.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import Any
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import AMOUNT_MAX, Running
-from spoold.rules.attempts.figures import COUNTS, figures_in
-from spoold.rules.attempts.quota import is_served
+from spoold.protocol.result import Code
+from spoold.rules.attempts import attempt_outcome
+from spoold.rules.attempts.attempt_outcome import Outcome
+from spoold.rules.attempts.reported_figures import COUNTS, figures_in, is_served, overspent
 from spoold.runner.job import RunnerPort
-from spoold.store.faults import Faults
+from spoold.store.contained_faults import Faults
 from spoold.store.store import stamp
 from spoold.system.host import Host
 from spoold.system.scratch import Scratch
@@ -129,3 +132,29 @@ def read_report(scratch: Scratch, key: str, *, budgeted: bool) -> Report:
             fault = BadFile(PROGRESS, "", f"has more than {PROGRESS_MAX:,} bytes.", "write less into it.")
     meant = not isinstance(said, dict) and (budgeted or text.startswith(b"{"))
     return Report(said, fault if meant else None)
+
+
+# A running attempt that reports more than its task's own `budget` is stopped.
+
+
+LOOK_EVERY_S = 1.0
+
+
+class OwnBudget:
+    """The looks at what running attempts report."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._looked_at: dict[str, float] = {}
+
+    def why_stop(self, attempt: Attempt, now: float) -> Outcome | None:
+        """Why the attempt is stopped now, None if it goes on. now: monotonic, s."""
+        if not attempt.task.reserves or attempt.over or attempt.stopping is not None:
+            self._looked_at.pop(attempt.key, None)
+            return None
+        if now < self._looked_at.get(attempt.key, -LOOK_EVERY_S) + LOOK_EVERY_S:
+            return None
+        self._looked_at[attempt.key] = now
+        look(attempt, self._scratch)
+        said = overspent(attempt.task.reserves, attempt.reported)
+        return None if said is None else attempt_outcome.failure(Code.BUDGET_EXCEEDED, said, final=True)

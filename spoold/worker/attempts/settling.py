@@ -2,7 +2,10 @@
 
 Law: first the log, then the result under the very name that the file of an ended task gets, then the rename that
 commits; so a reader of a committed task finds its result. A fenced worker finds its claim gone and deletes its
-result.
+result. What waits for a disk or a server goes to several threads at once: each item is written once, by one of them.
+Of other workers only listings count, each made at most once for all tasks that end together.
+
+Touches: threads.
 """
 
 from __future__ import annotations
@@ -10,41 +13,142 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from spoold.protocol import codec, layout
+from spoold.protocol import amount, codec, layout
+from spoold.protocol.errors import BadFile
+from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import key, parse_task
-from spoold.protocol.result import Code, Error, Status, own_reason
-from spoold.rules.attempts import elsewhere, ends, retry
-from spoold.rules.attempts import outcome as outcomes
+from spoold.protocol.names import EndedName, EventsName, is_node, key, parse_ended, parse_events, parse_task
+from spoold.protocol.result import Code, Error, Status, Total, own_reason
+from spoold.rules.attempts import attempt_outcome as outcomes
+from spoold.rules.attempts import end_conditions, retry_rule
+from spoold.rules.attempts.attempt_costs import plus
+from spoold.rules.attempts.attempt_outcome import Outcome
 from spoold.rules.attempts.durations import Lately
-from spoold.rules.attempts.memory import in_vain
-from spoold.rules.attempts.outcome import Outcome
-from spoold.rules.attempts.policy import RetryPolicy, retry_policy
+from spoold.rules.attempts.reported_figures import CHANGED, Touched, common, figures_in, touched_in
+from spoold.rules.attempts.retry_rule import in_vain
+from spoold.rules.attempts.task_policy import RetryPolicy, retry_policy
+from spoold.rules.workers import matching
 from spoold.runner.job import Ending
-from spoold.store.absence import names_in
-from spoold.store.answers import replies
-from spoold.store.faults import Handling
+from spoold.store import heartbeats
+from spoold.store.approval_answers import replies
+from spoold.store.attempt_records import Ledger, read_record, set_aside, write_record
+from spoold.store.contained_faults import Handling
+from spoold.store.existence import names_in
 from spoold.store.journal import Journal
-from spoold.store.ledger import Ledger
 from spoold.store.mover import Fate
-from spoold.store.obstacles import why_unwritten
-from spoold.store.own_time import Slice
-from spoold.store.records import set_aside, write_record
-from spoold.store.store import Store
-from spoold.system.refusals import Fault, fault_of
+from spoold.store.path_conflicts import why_unwritten
+from spoold.store.step_timing import Slice
+from spoold.store.store import Store, stamp
+from spoold.system.errnos import Fault, fault_of
 from spoold.system.scratch import Scratch
 from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.logs import Logs
-from spoold.worker.attempts.output import Output, output_of
-from spoold.worker.attempts.overlaps import Overlaps
-from spoold.worker.attempts.recording import Conclusion, Spent, record_of
-from spoold.worker.attempts.writers import Writers
-from spoold.worker.intake.allowance import Allowance
-from spoold.worker.intake.company import Company
+from spoold.worker.attempts.attempt_output import Logs, Output, output_of
+from spoold.worker.attempts.worker_limits import Allowance
+
+# The conclusion about an ended attempt, and its record: the fields of its result, with the sum over all attempts.
+
+
+_SUMMED = ("duration_s", "cpu_s", "tokens_used", "cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """The conclusion about an ended attempt: its outcome, the decision of the retry rule, and its output.
+
+    before: the total of the attempts before it; summed: whether that could be read; overlaps: which other attempts
+    changed the same files at the same time.
+    """
+
+    outcome: Outcome
+    decision: retry_rule.Again | retry_rule.End
+    output: Output
+    before: Total | None = None
+    summed: bool = True
+    overlaps: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(slots=True)
+class Spent:
+    """The total of the attempts that this worker has committed since it started. Times in seconds."""
+
+    attempts: int = 0
+    duration_s: float = 0.0
+    cpu_s: float = 0.0
+    tokens_used: float = 0
+    cost_usd: float = 0
+
+    def add(self, attempt: Attempt, output: Output) -> None:
+        """Add one attempt."""
+        self.attempts += 1
+        if attempt.ending is not None:
+            self.duration_s = amount.plus(self.duration_s, attempt.ending.duration_s)
+            self.cpu_s = amount.plus(self.cpu_s, attempt.ending.cpu_s or 0.0)
+        self.tokens_used = amount.plus(self.tokens_used, output.figures.tokens_used or 0)
+        self.cost_usd = amount.plus(self.cost_usd, output.figures.cost_usd or 0)
+
+    def total(self) -> Total:
+        """Return the total as a heartbeat says it."""
+        return Total(
+            attempts=self.attempts,
+            duration_s=round(self.duration_s, 3),
+            cpu_s=round(self.cpu_s, 3),
+            tokens_used=self.tokens_used,
+            cost_usd=round(self.cost_usd, 9),
+        )
+
+
+def record_of(attempt: Attempt, verdict: Conclusion, now: str, uses: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of a Result, made of values that are checked already, so no model need check them again.
+
+    uses: the units that it used of each limit.
+    """
+    ending, outcome, output = attempt.ending, verdict.outcome, verdict.output
+    error = verdict.decision.error
+    result = {
+        "task_id": attempt.name.id,
+        "attempt": attempt.name.attempt,
+        "worker_id": attempt.worker,
+        "status": outcome.status,
+        "started_at": stamp(ending.started_at if ending else attempt.started_at),
+        "completed_at": stamp(ending.ended_at) if ending else now,
+        "duration_s": round(ending.duration_s, 6) if ending else 0.0,
+        "exit_code": ending.exit_code if ending else None,
+        "output": output.value,
+        "output_format": output.format,
+        "output_problem": output.problem,
+        "error": error.model_dump(mode="json") if error else None,
+        "tokens_used": output.figures.tokens_used,
+        "cost_usd": output.figures.cost_usd,
+        "log": attempt.log.rpartition("/")[2] if attempt.logged or attempt.frozen_s else None,
+        "type": attempt.kind,
+        "instead_of": attempt.lane.instead_of or None,
+        "batch": attempt.task.batch,
+        "budgets": attempt.task.budgets,
+        "budget": attempt.task.reserves,
+        "partial": outcome.status is not Status.SUCCESS and bool(output.value),
+        "max_rss_mb": round(ending.max_rss_bytes / (1 << 20), 1) if ending and ending.max_rss_bytes else None,
+        "frozen_s": round(ending.frozen_s, 3) if ending and ending.frozen_s else None,
+        "cpu_s": round(ending.cpu_s, 6) if ending and ending.cpu_s is not None else None,
+        "estimated": False,
+        "changed_files": output.figures.changed_files or None,
+        "files_overlap": verdict.overlaps or None,
+        "total": None,
+        "approval": attempt.approval,
+        "questions": attempt.questions,
+        "uses": dict(uses) or None,
+    }
+    if attempt.name.attempt > 1 and verdict.summed:
+        own = Total.model_validate({"attempts": 1, **{name: result[name] for name in _SUMMED}})
+        total = own if verdict.before is None else plus(verdict.before, own)
+        result["total"] = total.model_dump(mode="json")
+    return result
+
 
 # This many results are made durable with one wait, where the disk is this machine's. That waits for the writes of
 # other programs, too: after a wait longer than LONG_S (s), each result waits for itself for a while (s).
@@ -121,9 +225,11 @@ class Settling:
         with self._handling("outcome of the task", attempt):
             policy = retry_policy(attempt.task, self._store.settings)
             attempt.judged = attempt.judged or outcome_of(attempt, policy, None)
-            return _bare(attempt.judged, retry.decide(attempt.name, attempt.judged, policy), cause)
+            return _bare(attempt.judged, retry_rule.decide(attempt.name, attempt.judged, policy), cause)
         attempt.judged = outcomes.failure(Code.INVALID_TASK, cause, final=True)
-        return _bare(attempt.judged, retry.End(State.FAILED, Error(code=Code.INVALID_TASK, message=cause)), cause)
+        return _bare(
+            attempt.judged, retry_rule.End(State.FAILED, Error(code=Code.INVALID_TASK, message=cause)), cause
+        )
 
     def _handling(self, kind: str, attempt: Attempt) -> Handling:
         return self._store.faults.handling(kind, attempt.name.id, attempt.name.id, attempt.name.attempt)
@@ -136,7 +242,7 @@ class Settling:
             if outcome.code is Code.TRY_LATER and output.figures.not_here is not None:
                 outcome = outcomes.not_here(outcome, output.figures.not_here, own_reason(output.value))
             if outcome.elsewhere and (others := self._company.untried(attempt)):
-                outcome = elsewhere.passed_on(outcome, others)
+                outcome = matching.passed_on(outcome, others)
             if outcome.code is Code.OOM_KILLED:
                 outcome = in_vain(
                     attempt.task, attempt.name, policy, outcome, ledger.before(attempt.name.id, attempt.name.attempt)
@@ -154,7 +260,7 @@ class Settling:
             except OSError:
                 summed = False  # a record without a total has readers look at the ones before it
         overlaps = self._overlaps.of(attempt, output.figures.changed_files)
-        return Conclusion(outcome, retry.decide(attempt.name, outcome, policy), output, before, summed, overlaps)
+        return Conclusion(outcome, retry_rule.decide(attempt.name, outcome, policy), output, before, summed, overlaps)
 
     def _publish(self, judged: list[Judged]) -> list[Judged]:
         """Return those whose results are out, and survive a power cut if that is asked for. Never raises OSError."""
@@ -214,7 +320,7 @@ class Settling:
 
     def _commit(self, attempt: Attempt, verdict: Conclusion) -> bool:
         decision = verdict.decision
-        if isinstance(decision, retry.End):
+        if isinstance(decision, retry_rule.End):
             target = layout.join(decision.state, attempt.ended)
             event = "COMPLETED" if decision.state is State.COMPLETED else "FAILED"
         else:
@@ -284,7 +390,7 @@ class Settling:
             return True
 
 
-def _bare(outcome: Outcome, decision: retry.Again | retry.End, cause: str) -> Conclusion:
+def _bare(outcome: Outcome, decision: retry_rule.Again | retry_rule.End, cause: str) -> Conclusion:
     """The conclusion about an attempt of whose words nothing can be used."""
     return Conclusion(outcome, decision, Output(f"(not kept: {cause})"), summed=False)
 
@@ -311,7 +417,7 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
             assert ending.exit_code is not None
             return _exited(ending, policy, retry_after_s)
         case "timeout":
-            return ends.timed_out(ending.message, by_deadline=attempt.deadline_cut)
+            return end_conditions.timed_out(ending.message, by_deadline=attempt.deadline_cut)
         case "stopped" if attempt.stopping is not None:
             return attempt.stopping
         case "stopped" | "fenced":
@@ -349,3 +455,147 @@ def _exited(ending: Ending, policy: RetryPolicy, retry_after_s: float | None) ->
     return (
         outcome if outcome.status is Status.SUCCESS else replace(outcome, message=ending.message or outcome.message)
     )
+
+
+# Which other tasks changed the same files at the same time, of an attempt whose result says what it changed.
+
+
+# So much (bytes) of the end of each journal is read.
+TAIL_BYTES = 1 << 20
+# A journal that was last written so long (s) before the attempt began is not read.
+STALE_S = 600.0
+
+
+class Overlaps:
+    """Finds them for one worker, each attempt once."""
+
+    def __init__(self, store: Store, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+        self._found: dict[str, tuple[dict[str, Any], ...]] = {}
+
+    def of(self, attempt: Attempt, files: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+        """Return the attempts that overlap with this one, each with the files: as in a result."""
+        if not files or attempt.ending is None:
+            return ()
+        if attempt.key not in self._found:
+            # The pool's time: the clocks of two workers may differ.
+            ended = self._store.common.wall()
+            began = ended - attempt.ending.duration_s - attempt.ending.frozen_s
+            mine = Touched(attempt.name.id, attempt.name.attempt, began, ended, files)
+            self._journal.note(CHANGED, mine.task, mine.attempt, began=began, ended=ended, files=files)
+            self._journal.flush(last=True)
+            self._found[attempt.key] = common(mine, self._others(began))
+        return self._found[attempt.key]
+
+    def committed(self, attempt: Attempt) -> None:
+        """Tell the journal of overlaps, once the attempt is committed."""
+        if found := self._found.pop(attempt.key, ()):
+            self._journal.note("FILES_OVERLAP", attempt.name.id, attempt.name.attempt, overlaps=found)
+
+    def forget(self, attempt: Attempt) -> None:
+        """Forget an attempt that is not committed."""
+        self._found.pop(attempt.key, None)
+
+    def _others(self, began: float) -> Iterator[Touched]:
+        with contextlib.suppress(OSError):
+            names = sorted(name for name in map(parse_events, self._store.fs.list(layout.EVENTS)) if name is not None)
+            newest = {name.writer: name for name in names}
+            for name in newest.values():
+                found: list[Touched] = []
+                with self._store.faults.handling("journal", name.encode()):
+                    found += self._read(name, began)
+                yield from found
+
+    def _read(self, name: EventsName, began: float) -> Iterator[Touched]:
+        """What a journal tells, unless it was last written long before that moment: dead nodes leave many."""
+        path = layout.join(layout.EVENTS, name.encode())
+        data = b""
+        with contextlib.suppress(OSError):
+            seen = self._store.fs.stat(path)
+            if seen.mtime_ns / 1e9 > began - STALE_S:
+                data = self._store.fs.read(path, offset=max(0, seen.size - TAIL_BYTES))
+        for line in data.splitlines():
+            if CHANGED.encode() in line:
+                touched = None
+                with self._store.faults.handling("line of journal", name.encode()), contextlib.suppress(BadFile):
+                    touched = touched_in(codec.load(line, path))
+                if touched is not None:
+                    yield touched
+
+
+# The threads in which a worker waits for a disk or a server: requests made at once take as long as one.
+
+
+T = TypeVar("T")
+
+# At most this many threads wait for the disk at once.
+HANDS_MAX = 16
+
+
+class Writers:
+    """As many hands as a worker has slots, one of them the caller's own thread."""
+
+    def __init__(self, slots: int) -> None:
+        self._hands = min(slots, HANDS_MAX)
+        self._others = ThreadPoolExecutor(max(self._hands - 1, 1), "writer")
+
+    def write(self, write: Callable[[T], bool], items: list[T]) -> list[T]:
+        """Return the items that were written. Errors: those of `write`.
+
+        Each hand gets all of its share at once: handing over one by one takes as long as some disks do.
+        """
+
+        def work(share: list[T]) -> list[T]:
+            return [item for item in share if write(item)]
+
+        mine, *theirs = (items[first :: self._hands] for first in range(self._hands))
+        waiting = [self._others.submit(work, share) for share in theirs if share]
+        return work(mine) + [item for share in waiting for item in share.result()]
+
+    def close(self) -> None:
+        """End without waiting for threads that wait for the disk."""
+        self._others.shutdown(wait=False)
+
+
+# The other workers, when this one has a task that it cannot run: which of them could, and have not tried?
+
+
+class Company:
+    """One worker's view of the others."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._claiming: list[str] | None = None
+        self._beats: dict[str, Heartbeat] = {}
+        self._results: list[EndedName] | None = None
+
+    def forget(self) -> None:
+        """Forget what was seen so far: it is old."""
+        self._claiming = self._results = None
+
+    def untried(self, attempt: Attempt) -> set[str]:
+        """Return the others that could run this task and have not tried. Errors: OSError."""
+        if self._claiming is None:
+            # Beats first: a worker that joins between the two looks then shows by its directory alone, and counts.
+            self._beats = heartbeats.read_all(self._store.fs)
+            self._claiming = [node for node in self._store.fs.list(layout.CLAIMED) if is_node(node)]
+        others = matching.able(self._store.writer, attempt.lane, self._claiming, self._beats)
+        if not others or matching.surely_untried(attempt.name, others):
+            return others
+        return others - self._tried(attempt, others)
+
+    def _tried(self, attempt: Attempt, others: Collection[str]) -> set[str]:
+        if self._results is None:
+            found = map(parse_ended, self._store.fs.list(layout.RESULTS))
+            self._results = [ended for ended in found if ended is not None]
+        mine, before = key(attempt.name.id), attempt.name.attempt
+        told = [e for e in self._results if key(e.id) == mine and e.attempt < before and e.decider in others]
+        return {ended.decider for ended in told if self._could_not(ended)}
+
+    def _could_not(self, ended: EndedName) -> bool:
+        found = read_record(self._store.fs, layout.join(layout.RESULTS, ended.encode()))
+        if found is None or found.error is None:
+            return False
+        not_here = found.error.code is Code.TRY_LATER and figures_in(found.output).not_here is not None
+        return not_here or found.error.code is Code.SPAWN_FAILED

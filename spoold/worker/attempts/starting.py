@@ -2,7 +2,7 @@
 
 Law: nothing starts once the lease is over, since another worker may have the task by then. A claim that cannot be
 read is tried again for a while before it is decided. What a task gets, such as the results of the tasks that it runs
-after, has a size that others decide: it is brought over several steps, as `preparation` says.
+after, has a size that others decide: it is brought over several steps, as `attempt.Preparation` says.
 """
 
 from __future__ import annotations
@@ -23,39 +23,35 @@ from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Status
 from spoold.protocol.snapshot import Durations
 from spoold.protocol.task import Task
-from spoold.rules.attempts import ends
-from spoold.rules.attempts import outcome as outcomes
+from spoold.rules.attempts import attempt_outcome as outcomes
+from spoold.rules.attempts import end_conditions
+from spoold.rules.attempts.attempt_outcome import unable_here
 from spoold.rules.attempts.durations import auto_s
-from spoold.rules.attempts.memory import may_be_raised, raised
-from spoold.rules.attempts.outcome import unable_here
-from spoold.rules.attempts.policy import retry_policy
+from spoold.rules.attempts.retry_rule import may_be_raised, raised
+from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.gates.registry import conditions_of
-from spoold.rules.gates.requested import answer_of, is_of, record
+from spoold.rules.gates.standing_requests import answer_of, is_of, record
 from spoold.runner.job import Job, NoSlot, RunnerPort
 from spoold.store import snapshots
-from spoold.store.answers import decided, feedback, rounds
-from spoold.store.dependencies import write_dependencies
-from spoold.store.faults import Fault
+from spoold.store.approval_answers import decided, feedback, rounds
+from spoold.store.attempt_records import Ledger
+from spoold.store.contained_faults import Fault
+from spoold.store.dependency_results import OUTCOMES_NAME as FILE
+from spoold.store.dependency_results import Outcomes, write_dependencies
+from spoold.store.existence import regular
 from spoold.store.journal import Journal
-from spoold.store.ledger import Ledger
-from spoold.store.outcomes import NAME as FILE
-from spoold.store.outcomes import Outcomes
-from spoold.store.own_time import Slice
-from spoold.store.regular import regular
+from spoold.store.step_timing import Slice
 from spoold.store.store import Store
 from spoold.system.scratch import Scratch
-from spoold.worker.attempts.attempt import Attempt
-from spoold.worker.attempts.lending import Lending
-from spoold.worker.attempts.own_lease import OwnLease
-from spoold.worker.attempts.preparation import Preparation
-from spoold.worker.attempts.redacting import Redacting
-from spoold.worker.attempts.telling import Telling
-from spoold.worker.config import WorkerConfig
-from spoold.worker.handlers.permits import CannotRun
-from spoold.worker.handlers.preparing import Workplace, handler_of, inherited, prepare
+from spoold.worker.attempts.agent_messages import Telling
+from spoold.worker.attempts.attempt import Attempt, Preparation, Redacting
+from spoold.worker.attempts.lease import OwnLease
+from spoold.worker.attempts.lent_slots import Lending
+from spoold.worker.attempts.worker_limits import Allowance
+from spoold.worker.handlers.availability import Fitness
+from spoold.worker.handlers.job_preparation import CannotRun, Workplace, handler_of, inherited, prepare
 from spoold.worker.handlers.secrets import Lacking, Secrets
-from spoold.worker.intake.allowance import Allowance
-from spoold.worker.readiness.fitness import Fitness
+from spoold.worker.handlers.worker_config import WorkerConfig
 
 # For so long (s) a claim may be refused to its worker, or be unreadable for another reason. If two tries are further
 # apart than this (s, or two beats), the share was silent, and the count begins anew.
@@ -261,7 +257,7 @@ class Starting:
         """Start a task that has all that it gets."""
         folder = job.output_path.rpartition("/")[0]
         if attempt.deadline < math.inf:
-            limit = ends.limit(job.timeout_s, self._store.common.left_s(attempt.deadline))
+            limit = end_conditions.limit(job.timeout_s, self._store.common.left_s(attempt.deadline))
             attempt.deadline_cut, job = limit.by_deadline, replace(job, timeout_s=limit.timeout_s)
         closed = self._allowance.closed(attempt.lane, idle, others)
         if attempt.task.approval is not None:

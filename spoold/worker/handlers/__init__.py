@@ -1,11 +1,10 @@
-"""A task becomes a job, within what this worker permits.
+"""What this worker serves, and how a task becomes a job within that.
 
-    handler     how the tasks of one type are run, and what they may say about it
-    permits     what a task may say about how it is run: directory, variables, standard input
-    filling     a handler's command with a task's fields filled in
-    hazards     words that programs take for more than an operand
-    secrets     where the secrets are that a handler names, and their values
-    preparing   task + handler → program, environment, folder, limits
+    worker_config    what this worker serves and how, and what is masked: a file on the machine, never on the share
+    handler          how the tasks of one type are run, and what they may say about it
+    secrets          where the secrets are that a handler names, and their values
+    job_preparation  task + handler → program, environment, folder, limits
+    availability     which handlers' programs and modules are on this machine, and whether it can start tasks at all
 
 Law: the worker's configuration decides what runs; a task only asks.
 """

@@ -1,13 +1,7 @@
-"""Which task this worker takes next, and which are its own.
+"""May this worker take tasks now, and which one next?
 
-    vacancies   for how many more tasks there is a place
-    claiming    ready/ → claimed/<me>/: which task is taken next
-    claims      this worker's claims, as the share shows them
-    allowance   the limits as this worker keeps them: closed ones, and those that count per worker
-    cooldown    which tasks and types it leaves to others for a while
-    breaking    which types it leaves to others since they failed here in a row
-    crowding    which types it leaves to others since enough of their tasks run here
-    company     the other workers: which of them could run a task that this one cannot
+    readiness  requests of people, the battery, the lid, the load; what the worker offers just now
+    claiming   ready/ → claimed/<me>/: for how many there is a place, which is next, which are left to others
 
 Law: a claim is a rename into the worker's own directory; no other node moves there but the leader, to reap.
 """

@@ -1,18 +1,28 @@
-"""ready/ → claimed/<me>/: which task this worker takes next.
+"""ready/ → claimed/<me>/: for how many tasks there is a place, which is taken next, and which are left to others.
 
 A worker lists only the lanes that it can serve and takes the most urgent task it has room for. After a loss the
 worker jumps ahead in the list, and on a share it begins at a place of its own, so that a crowd spreads out instead of
-losing one after the other. For the first task that has no room yet it keeps room, as `rules.scheduling.keeping` says.
+losing one after the other. For the first task that has no room yet it keeps room, as `rules.workers.slots` says.
+
+Another machine may have a program that this one lacks, or other things that a task lacks here just now: its worker
+should have the first choice. The quickest of all to claim is the worker whose tasks fail at once. So a worker keeps
+away from a whole type whose handler could not run, or a module that could not be imported, each time for longer,
+until one succeeds. A callable that no worker has is a task's mistake: it keeps no worker from its module.
 
 Law: a claim is one rename, and no task is opened before it. Losing a race is normal: a claim that failed is not
-looked into here, and the next look at this worker's own directory shows whether it was made.
+looked into here, and the next look at this worker's own directory shows whether it was made. Nothing is claimed ahead
+for a slot whose task has turned out to be long: tasks that wait behind it go back, for other workers to run. Nothing
+at all is claimed while a task that had lent its slot waits for one. A cooldown charges no task and ends none, and one
+success frees a whole type or module.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from spoold.protocol import codec, layout
@@ -21,19 +31,24 @@ from spoold.protocol.heartbeat import Keeps
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import Mover
 from spoold.protocol.names import TaskName, key, parse_task
-from spoold.rules.scheduling import matching
-from spoold.rules.scheduling.keeping import SLOT, Kept, beside, machine_has, machine_needs, within
-from spoold.rules.scheduling.matching import fits, free, unfit
-from spoold.store.absence import names_in
-from spoold.store.lane_moves import list_lanes
-from spoold.store.obstacles import named
-from spoold.store.own_time import Slice
-from spoold.store.polling import Polling
-from spoold.store.refusals import denied
+from spoold.protocol.result import Code, Status
+from spoold.rules.attempts.attempt_outcome import Charge
+from spoold.rules.workers import matching
+from spoold.rules.workers.matching import MODULE, MOST_S, fits, free, left_as, pause_s, unfit
+from spoold.rules.workers.prefetch import FORGET_S, LATELY, PATIENCE_S, ahead
+from spoold.rules.workers.slots import SLOT, Kept, beside, machine_has, machine_needs, within
+from spoold.runner.job import Ending, RunnerPort
+from spoold.store.existence import names_in
+from spoold.store.lanes_and_archive import list_lanes
+from spoold.store.path_conflicts import denied, named
+from spoold.store.step_timing import Polling, Slice
 from spoold.store.store import Store
+from spoold.system.clock import Clock
 from spoold.system.errnos import Meaning, classify, concerns_one_file
-from spoold.worker.intake.allowance import Allowance, Room
-from spoold.worker.readiness.offering import Offering
+from spoold.worker.attempts.attempt import Attempt
+from spoold.worker.attempts.lent_slots import Lending
+from spoold.worker.attempts.worker_limits import Allowance, Room
+from spoold.worker.intake.readiness import Offering
 
 JUMP, SPREAD = 7, 32
 # How often (s) new lanes are looked for, and how long a list of tasks is used, where a look costs a round trip.
@@ -277,3 +292,154 @@ class Claiming:
     def _jump(self, left: int) -> int:
         """Return a place further on, another one for each worker and each loss."""
         return zlib.crc32(f"{self._store.writer}.{self.lost}".encode()) % min(left, JUMP) if left else 0
+
+
+# For how many more tasks this worker has a place: in its free slots, and ahead, in slots whose tasks are short.
+
+
+class Vacancies:
+    """Knows how long tasks took lately, and ensures that no task waits for long behind another."""
+
+    def __init__(self, runner: RunnerPort, slots: int, lending: Lending) -> None:
+        self._runner, self.lending = runner, lending
+        self._slots = slots
+        self._lately: deque[float] = deque(maxlen=LATELY)
+        self._heard_at = -math.inf
+        self._engaged = 0
+
+    def look(self, now: float, ended: Iterable[Ending], held: int) -> None:
+        """See which tasks were short, and which have turned out to be long: tasks that wait behind those go back.
+
+        Call it right after the endings were heard: later in a step, tasks that ended while the share was slow would
+        seem long. held: how many tasks are here; now: monotonic, s.
+        """
+        if now - self._heard_at > FORGET_S:
+            self._lately.clear()
+        for ending in ended:
+            self._lately.append(ending.duration_s)
+            self._heard_at = now
+        self._engaged = self._runner.engaged(PATIENCE_S)
+        if held - self.lending.lent > self._slots:
+            self._runner.relieve(PATIENCE_S)
+
+    def free(self, held: int) -> int:
+        """Return how many more than those `held` may be claimed; below 0 if there are too many already.
+
+        None while a task that had lent its slot waits for one.
+        """
+        if not self.lending.claims:
+            return 0
+        held -= self.lending.lent
+        return self._slots + ahead(self._lately) * max(self._slots - self._engaged, 0) - held
+
+    def due(self, now: float, held: int) -> float:
+        """When to `look` again."""
+        soon = self.lending.due(now)
+        return min(soon, now + PATIENCE_S) if held - self.lending.lent > self._slots else soon
+
+
+# Tasks that this worker could not run, or was asked to try later, and leaves to others for a while.
+
+
+# How long (s) a task rests that may succeed here next time.
+COOLDOWN_S = 5.0
+# How long (s) it is remembered that no worker had a callable; if one has it now, the module is left to it again.
+NOWHERE_S = 60.0
+# For how many tasks the worker counts failures to run them here, and how many of them are reported.
+PAUSES_REMEMBERED, PAUSES_REPORTED = 1000, 20
+# Tasks name modules as they like, so only the latest SHUNNED are left to others; SAID: characters of a reason.
+SHUNNED, SAID = 50, 300
+
+
+@dataclass(slots=True)
+class _Pause:
+    """failed: how often in a row, -1 for a type that has succeeded since; until: monotonic, s."""
+
+    failed: int = 0
+    until: float = 0.0
+    why: str = ""
+
+
+class Cooldown:
+    """What one worker leaves to others now: tasks by their keys, types, and modules (see `matching.left_as`)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: dict[str, _Pause] = {}
+        self._types: dict[str, _Pause] = {}
+        self._nowhere: dict[str, float] = {}  # callables, until when
+
+    def learn(self, attempt: Attempt) -> None:
+        """Draw the conclusion from an attempt that is over."""
+        outcome, now = attempt.judged, self._clock.monotonic()
+        kind, called = left_as(attempt.lane), attempt.task.python
+        if outcome is None:
+            return
+        if outcome.elsewhere:
+            mine = self._avoid(attempt, now)
+            if outcome.charge is not Charge.NOTHING:
+                # With no other worker to leave it to, keeping away would not help.
+                if called is not None:
+                    self._give_up(called, now)
+            elif kind and outcome.alike and not self._is_nowhere(called, now):
+                all_of_it = self._shun(kind, outcome.message.partition("; left to ")[0], now)
+                # Else this task would come first each time, on each of two workers that both cannot run it.
+                mine.until = max(mine.until, all_of_it.until + pause_s(all_of_it.failed))
+        elif outcome.quota:
+            return  # the limit holds it back for as long as is needed
+        elif outcome.code is Code.TRY_LATER or outcome.rests:
+            self._tasks[key(attempt.name.id)] = _Pause(0, now + COOLDOWN_S, outcome.message)
+        elif outcome.status is Status.SUCCESS and kind:
+            self._types[kind] = _Pause(-1)
+
+    def keys(self) -> set[str]:
+        """Return the tasks that are to be left to others now."""
+        if not self._tasks:
+            return set()
+        now = self._clock.monotonic()
+        self._tasks = {task: pause for task, pause in self._tasks.items() if pause.until + MOST_S > now}
+        return {task for task, pause in self._tasks.items() if pause.until > now}
+
+    def avoids(self) -> dict[str, str]:
+        """Return the latest of them, with the reason of each."""
+        now = self._clock.monotonic()
+        found = {task: pause.why for task, pause in self._tasks.items() if pause.until > now}
+        return dict(list(found.items())[-PAUSES_REPORTED:])
+
+    def shuns(self) -> dict[str, str]:
+        """Return the types and modules that are to be left to others now, with the reason of each."""
+        now = self._clock.monotonic()
+        return {kind: pause.why for kind, pause in self._types.items() if pause.until > now}
+
+    def _give_up(self, called: str, now: float) -> None:
+        """Remember a callable that every worker has looked for in vain."""
+        self._nowhere = {each: until for each, until in self._nowhere.items() if until > now and each != called}
+        self._nowhere[called] = now + NOWHERE_S
+        if len(self._nowhere) > PAUSES_REMEMBERED:
+            del self._nowhere[next(iter(self._nowhere))]
+
+    def _is_nowhere(self, called: str | None, now: float) -> bool:
+        return called is not None and self._nowhere.get(called, now) > now
+
+    def _avoid(self, attempt: Attempt, now: float) -> _Pause:
+        pause = self._tasks.pop(key(attempt.name.id), None) or _Pause()
+        pause.failed += 1
+        pause.until, pause.why = now + pause_s(pause.failed), attempt.judged.message[:SAID] if attempt.judged else ""
+        self._tasks[key(attempt.name.id)] = pause
+        if len(self._tasks) > PAUSES_REMEMBERED:
+            del self._tasks[next(iter(self._tasks))]
+        return pause
+
+    def _shun(self, kind: str, why: str, now: float) -> _Pause:
+        pause = self._types.pop(kind, None) or _Pause()
+        self._types[kind] = pause
+        if len(self._types) > SHUNNED and (oldest := next(filter(_is_module, self._types), None)) is not None:
+            del self._types[oldest]
+        if now >= pause.until:  # else it was here already when the pause began
+            pause.failed += 1
+            pause.until, pause.why = now + pause_s(pause.failed), f"it could not run the last one: {why[:SAID]}"
+        return pause
+
+
+def _is_module(kind: str) -> bool:
+    return kind.startswith(MODULE)

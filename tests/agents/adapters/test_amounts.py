@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.agents import ending
-from spoold.agents.adapters import finding
+from spoold.agents.adapters import known_agents
+from spoold.agents.process import ending
 
 RESULT = (
     '{"type":"result","subtype":"success","result":"x","total_cost_usd":COST,"modelUsage":{"m":{"inputTokens":5}}}'
@@ -22,7 +22,7 @@ WRONG = ("1e300", "1e13", "-1", "NaN", "Infinity", "1e999", '"7"', "true", "9" *
 @pytest.mark.parametrize("agent", SAID)
 def test_an_implausible_cost_is_unknown_and_not_shown(agent: str, cost: str) -> None:
     """G33: 1e300 USD were shown as money, and an integer of 400 digits ended the attempt."""
-    for event in finding.make(agent).read(SAID[agent].replace("COST", cost), 1e9):
+    for event in known_agents.make(agent).read(SAID[agent].replace("COST", cost), 1e9):
         if event.usage is not None:
             assert event.usage.cost == "unknown"
             assert "cost_usd" not in ending.figures(event.usage)
@@ -31,6 +31,8 @@ def test_an_implausible_cost_is_unknown_and_not_shown(agent: str, cost: str) -> 
 @pytest.mark.parametrize("agent", SAID)
 def test_a_plausible_cost_is_shown(agent: str) -> None:
     used = [
-        event.usage for event in finding.make(agent).read(SAID[agent].replace("COST", "0.25"), 1e9) if event.usage
+        event.usage
+        for event in known_agents.make(agent).read(SAID[agent].replace("COST", "0.25"), 1e9)
+        if event.usage
     ]
     assert [ending.figures(one)["cost_usd"] for one in used] == [0.25]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spoold.agents.adapters import faults, lines
+from spoold.agents.adapters import error_classes, parsing
 from spoold.agents.adapters.adapter import Trouble
 
 
@@ -33,42 +33,42 @@ from spoold.agents.adapters.adapter import Trouble
     ],
 )
 def test_classes(text: str, status: int | None, fault: str) -> None:
-    assert faults.classify(text, status) == fault
+    assert error_classes.classify(text, status) == fault
 
 
 def test_a_rate_that_opens_much_later_is_a_quota() -> None:
-    assert faults.trouble("rate limit", 0.0, until=60.0).fault == "rate"
-    assert faults.trouble("rate limit, try again in 2 hours", 0.0).fault == "quota"
-    assert faults.retrying("rate limit", 0.0, again=3600.0) == Trouble("quota", "rate limit", 3600.0)
-    assert faults.retrying("rate limit", 0.0, again=5.0) == Trouble("rate", "rate limit", 5.0, final=False)
+    assert error_classes.trouble("rate limit", 0.0, until=60.0).fault == "rate"
+    assert error_classes.trouble("rate limit, try again in 2 hours", 0.0).fault == "quota"
+    assert error_classes.retrying("rate limit", 0.0, again=3600.0) == Trouble("quota", "rate limit", 3600.0)
+    assert error_classes.retrying("rate limit", 0.0, again=5.0) == Trouble("rate", "rate limit", 5.0, final=False)
 
 
 def test_a_short_pause_is_no_reset_time_of_a_quota() -> None:
-    assert faults.retrying("usage limit", 0.0, again=5.0) == Trouble("quota", "usage limit")
-    assert faults.retrying("usage limit, try again in 1 hour", 0.0, again=5.0).until == 3600.0
+    assert error_classes.retrying("usage limit", 0.0, again=5.0) == Trouble("quota", "usage limit")
+    assert error_classes.retrying("usage limit, try again in 1 hour", 0.0, again=5.0).until == 3600.0
 
 
 def test_what_stays_wrong_is_final_and_what_may_pass_is_not() -> None:
-    assert faults.retrying("Incorrect API key", 0.0).final
-    assert not faults.retrying("overloaded", 0.0, again=5.0).final
-    assert faults.trouble("overloaded", 0.0, until=5.0).until is None
+    assert error_classes.retrying("Incorrect API key", 0.0).final
+    assert not error_classes.retrying("overloaded", 0.0, again=5.0).final
+    assert error_classes.trouble("overloaded", 0.0, until=5.0).until is None
 
 
 def test_a_message_is_one_line_and_short() -> None:
-    assert len(faults.trouble("a\n b " * 1000, 0.0).message) == faults.MESSAGE_LIMIT
-    assert faults.trouble("a\n  b", 0.0).message == "a b"
+    assert len(error_classes.trouble("a\n b " * 1000, 0.0).message) == error_classes.MESSAGE_LIMIT
+    assert error_classes.trouble("a\n  b", 0.0).message == "a b"
 
 
 def test_objects_in_a_line() -> None:
-    assert list(lines.objects('x {"a": {"b": 1}} y {"c": [2]} {broken')) == [{"a": {"b": 1}}, {"c": [2]}]
-    assert not list(lines.objects("{" * 1_000_000))
-    assert not list(lines.objects('{"a":' * 100_000))
+    assert list(parsing.objects('x {"a": {"b": 1}} y {"c": [2]} {broken')) == [{"a": {"b": 1}}, {"c": [2]}]
+    assert not list(parsing.objects("{" * 1_000_000))
+    assert not list(parsing.objects('{"a":' * 100_000))
 
 
 def test_values_of_the_wrong_kind_are_nothing() -> None:
-    assert lines.inner({"a": {"b": 1}}, "a") == {"b": 1}
-    assert lines.inner({"a": [1]}, "a", "b") == {}
-    assert lines.items([{"a": 1}, 2, "x"]) == [{"a": 1}]
-    assert lines.items("x") == []
-    assert lines.text(3) == ""
-    assert [lines.count(value) for value in (3, 2.9, -1, True, "4", None)] == [3, 2, 0, 0, 0, 0]
+    assert parsing.inner({"a": {"b": 1}}, "a") == {"b": 1}
+    assert parsing.inner({"a": [1]}, "a", "b") == {}
+    assert parsing.items([{"a": 1}, 2, "x"]) == [{"a": 1}]
+    assert parsing.items("x") == []
+    assert parsing.text(3) == ""
+    assert [parsing.count(value) for value in (3, 2.9, -1, True, "4", None)] == [3, 2, 0, 0, 0, 0]

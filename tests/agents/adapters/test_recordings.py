@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.adapters.adapter import Adapter, Errand, Event, Trouble, Usage
-from spoold.agents.heard import Heard
+from spoold.agents.process.transcript import Transcript
 from tests.agents import playing
 from tests.agents.expected import ASK, OUTCOMES, complaints, outcome, tokens, usage, verdict
 from tests.agents.playing import Played
@@ -30,9 +30,9 @@ def recording(cli: str, script: str) -> tuple[Played, float]:
     return played, known["recorded_at"]
 
 
-def heard(reader: Adapter, events: list[Event]) -> Heard:
+def heard(reader: Adapter, events: list[Event]) -> Transcript:
     """What an attempt makes of events."""
-    found = Heard(reader.counting)
+    found = Transcript(reader.counting)
     for event in events:
         found.take(event)
     return found
@@ -255,7 +255,7 @@ def test_a_session_that_is_gone_is_known_by_its_words_where_one_was_to_be_resume
     ],
 )
 def test_a_history_that_is_not_whole_is_a_lost_session(words: str) -> None:
-    """G11: sources are in `faults`."""
+    """G11: sources are in `error_classes`."""
     for session, fault in (("s-1", "session"), ("", "input")):
         reader = playing.adapter("claude")
         reader.start(Errand("go on", "/w", "/h", session=session))

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from spoold.agents.adapters import resets, zones
+from spoold.agents.adapters import error_classes
 from tests.agents.adapters.reset_sentences import ROWS
 
 NOON = datetime(2026, 11, 25, 12, 0, tzinfo=UTC)
@@ -48,13 +48,13 @@ def at(day: int, hour: int, minute: int = 0, *, month: int = 11, year: int = 202
     ],
 )
 def test_a_sentence_names_a_time(text: str, when: float | None) -> None:
-    assert resets.said(text, NOW, UTC) == pytest.approx(when, abs=0.001)
+    assert error_classes.said(text, NOW, UTC) == pytest.approx(when, abs=0.001)
 
 
 def test_a_time_of_day_is_of_this_machine_unless_it_says_otherwise() -> None:
-    assert resets.said("try again at 3 PM", NOW, ZoneInfo("Asia/Tokyo")) == at(26, 15, zone="Asia/Tokyo")
-    assert resets.said("resets 3pm UTC", NOW, ZoneInfo("Asia/Tokyo")) == at(25, 15)
-    here = resets.said("resets 3pm", NOW)
+    assert error_classes.said("try again at 3 PM", NOW, ZoneInfo("Asia/Tokyo")) == at(26, 15, zone="Asia/Tokyo")
+    assert error_classes.said("resets 3pm UTC", NOW, ZoneInfo("Asia/Tokyo")) == at(25, 15)
+    here = error_classes.said("resets 3pm", NOW)
     assert here is not None
     assert datetime.fromtimestamp(here, UTC).astimezone().hour == 15
 
@@ -74,7 +74,7 @@ def test_a_time_of_day_is_of_this_machine_unless_it_says_otherwise() -> None:
     ],
 )
 def test_a_structured_time(value: object, when: float | None) -> None:
-    assert resets.stamp(value) == when
+    assert error_classes.stamp(value) == when
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_structured_time(value: object, when: float | None) -> None:
     [("3600", NOW + 3600), (5, NOW + 5), ("Wed, 25 Nov 2026 12:05:00 GMT", NOW + 300), ("soon", None), (None, None)],
 )
 def test_a_header(value: object, when: float | None) -> None:
-    assert resets.header(value, NOW) == when
+    assert error_classes.header(value, NOW) == when
 
 
 @pytest.mark.parametrize(("source", "now", "here", "text", "when"), ROWS)
@@ -90,7 +90,7 @@ def test_what_command_lines_and_providers_say_is_understood(
     source: str, now: str, here: str, text: str, when: str
 ) -> None:
     """G25: 47 of these were misread: parts of a duration, zones, weekdays, epochs, fields and local dates."""
-    found = resets.said(text, datetime.fromisoformat(now).timestamp(), ZoneInfo(here))
+    found = error_classes.said(text, datetime.fromisoformat(now).timestamp(), ZoneInfo(here))
     assert found is not None, source
     assert found == pytest.approx(datetime.fromisoformat(when).timestamp(), abs=0.002), source
 
@@ -115,7 +115,7 @@ def test_the_sentences_are_of_many_sources() -> None:
     ],
 )
 def test_the_headers_of_an_answer(headers: dict[str, object], when: float | None) -> None:
-    assert resets.headers(headers, NOW) == pytest.approx(when, abs=0.001)
+    assert error_classes.headers(headers, NOW) == pytest.approx(when, abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_the_headers_of_an_answer(headers: dict[str, object], when: float | None
 )
 def test_other_spellings(text: str, when: float | None) -> None:
     """G25."""
-    assert resets.said(text, NOW, UTC) == pytest.approx(when, abs=0.001)
+    assert error_classes.said(text, NOW, UTC) == pytest.approx(when, abs=0.001)
 
 
 ZONES = ("Asia/Shanghai", "America/New_York", "Europe/London", "Asia/Kolkata", "Pacific/Auckland", "UTC")
@@ -215,7 +215,7 @@ def test_a_sentence_gives_the_time_back_of_which_it_was_made(seed: int) -> None:
         )
         when = now + timedelta(minutes=chance.choice([chance.randrange(1, 300), chance.randrange(1, 10_080)]))
         text = sentence(when, now, chance.choice(ZONES), chance)
-        found = resets.said(text, now.timestamp(), ZoneInfo(chance.choice(ZONES)))
+        found = error_classes.said(text, now.timestamp(), ZoneInfo(chance.choice(ZONES)))
         assert found == when.timestamp(), (text, now)
 
 
@@ -265,7 +265,7 @@ def test_no_text_at_all_is_an_error(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(300):
         text = "".join(chance.choice(WORDS) + chance.choice(["", " "]) for _ in range(chance.randint(1, 25)))
-        found = resets.said(text, NOW, UTC)
+        found = error_classes.said(text, NOW, UTC)
         assert found is None or isinstance(found, float), text
 
 
@@ -274,11 +274,11 @@ def test_no_text_at_all_is_an_error(seed: int) -> None:
 )
 def test_a_flood_takes_no_longer_than_its_length(part: str) -> None:
     """What a text is looked through for is bounded: it ends, whatever stands in it."""
-    resets.said("resets at " + part * 200_000, NOW, UTC)
-    resets.headers({f"x-ratelimit-{part * 2000}-reset": part * 2000}, NOW)
+    error_classes.said("resets at " + part * 200_000, NOW, UTC)
+    error_classes.headers({f"x-ratelimit-{part * 2000}-reset": part * 2000}, NOW)
 
 
 def test_a_zone_that_nobody_knows_is_none() -> None:
-    assert zones.zone("Nowhere/Atall") is None
-    assert zones.zone("UTC+99") is None
-    assert zones.zone("../../etc/passwd") is None
+    assert error_classes.zone("Nowhere/Atall") is None
+    assert error_classes.zone("UTC+99") is None
+    assert error_classes.zone("../../etc/passwd") is None

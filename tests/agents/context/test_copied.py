@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from spoold.agents.context.copied import copied
-from spoold.client.context import SharedContext
+from spoold.agents.process.confinement import copied
+from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool_client import SpoolClient
 from tests.client.cluster import Cluster
 

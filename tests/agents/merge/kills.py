@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from spoold.agents.merge.candidate import Candidate
+from spoold.agents.merge.candidates import Candidate
 from tests.agents.merge.lanes import land, work
 from tests.agents.workspace.kills import killed_before
 from tests.agents.workspace.repos import Remote, git

@@ -6,19 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spoold.agents.merge import shell
-from spoold.agents.merge.candidate import Candidate, Refused
-from spoold.agents.merge.config import MergeConfig
-from spoold.agents.merge.guarding import Ask, Guards
-from spoold.agents.merge.helping import Nobody
-from spoold.agents.merge.joining import Conflict
-from spoold.agents.merge.landing import Branch
-from spoold.agents.merge.lane import Lane, Rules
-from spoold.agents.merge.outcome import Outcome
+from spoold.agents.configuration.merge_settings import MergeConfig
+from spoold.agents.merge import testing
+from spoold.agents.merge.bisection import Bisection, Outcome, Rules
+from spoold.agents.merge.branch import Branch
+from spoold.agents.merge.candidates import Candidate, Conflict, Refused
+from spoold.agents.merge.conflicts import Nobody
+from spoold.agents.merge.guards import Ask, Guards
 from spoold.agents.merge.testing import Bench, Suite
 from spoold.agents.workspace.mirror import Mirror
-from spoold.agents.workspace.places import Places
-from spoold.rules.redaction.scanning import Scanner
+from spoold.agents.workspace.workspace_layout import Places
+from spoold.rules.redaction.masking import Scanner
 from tests.agents.workspace.repos import Remote, pushed
 
 Run = Callable[[str, str, float | None], tuple[int, str]]
@@ -48,7 +46,7 @@ def land(
     *candidates: Candidate,
     tests: tuple[str, ...] = (),
     helper: Scripted | None = None,
-    run: Run = shell.run,
+    run: Run = testing.run,
     setup: tuple[str, ...] = (),
     listing: str = "",
     retest: int = 0,
@@ -65,7 +63,7 @@ def land(
         said = MergeConfig.model_validate({"repos": str(remote.path), **config})
         guards = Guards(said, ask or Nobody().allows, Scanner({}))
     try:
-        lane = Lane(branch, bench, helper or Scripted(), "m1", lambda text: None, Rules(guards, retest))
+        lane = Bisection(branch, bench, helper or Scripted(), "m1", lambda text: None, Rules(guards, retest))
         return lane.run(candidates)
     finally:
         bench.close()

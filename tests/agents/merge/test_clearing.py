@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from spoold.agents.merge.clearing import clear
-from spoold.agents.merge.landing import Branch
+from spoold.agents.merge.branch import Branch, clear
 from spoold.agents.workspace.mirror import Mirror
-from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.workspace_layout import Places
 from tests.agents.merge.lanes import land, work
 from tests.agents.workspace.repos import Remote
 

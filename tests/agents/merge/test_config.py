@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from spoold.agents.configuration.merge_settings import VARIABLE, MergeConfig, read_back
+from spoold.agents.configuration.profiles import REDACT, expand
 from spoold.agents.merge.__main__ import main
-from spoold.agents.merge.config import VARIABLE, MergeConfig, read_back
-from spoold.agents.profiles import REDACT, expand
-from spoold.agents.sandbox.probing import Verdict
+from spoold.agents.sandbox.launch import Verdict
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.worker.config import load_config
+from spoold.worker.handlers.worker_config import load_config
 
 SAID = {"repos": "/srv/a.git"}
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.merge.candidate import Candidate
-from spoold.agents.merge.counting import counted
+from spoold.agents.merge.candidates import Candidate
+from spoold.agents.merge.testing import counted
 from tests.agents.merge.lanes import Scripted, land, work
 from tests.agents.workspace.repos import Remote, git, workspace, write
 

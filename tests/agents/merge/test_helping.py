@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.agents.merge.candidate import Candidate, Refused
-from spoold.agents.merge.helping import Agents, Nobody
-from spoold.agents.merge.joining import Conflict
-from spoold.agents.merge.wanted import Wanted
+from spoold.agents.merge.candidates import Candidate, Conflict, Refused
+from spoold.agents.merge.conflicts import Agents, Nobody
+from spoold.agents.merge.merge_request import MergeRequest
 from spoold.protocol import codec
 from spoold.protocol.errors import SpoolError, WaitTimeout
 from spoold.protocol.result import Code, Error, Result, Status
@@ -56,7 +55,7 @@ class Spool:
 
 
 def helper(spool: Spool, newest: Candidate | Refused = WORK, **said: Any) -> Agents:
-    wanted = Wanted.model_validate({"repo": "/r", "tasks": "edit", "agent": "coder", **said})
+    wanted = MergeRequest.model_validate({"repo": "/r", "tasks": "edit", "agent": "coder", **said})
     return Agents(spool, "m1", wanted, lambda task: newest, lambda text: None)
 
 

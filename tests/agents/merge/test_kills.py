@@ -41,7 +41,7 @@ def test_killed_in_the_middle_of_its_push_main_is_as_before_or_as_after(tmp_path
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/pushing\nwhile ! test -e {tmp_path}/go; do sleep 0.02; done\n")
     hook.chmod(0o755)
     code = (
-        "import sys; from pathlib import Path; from spoold.agents.merge.candidate import Candidate;"
+        "import sys; from pathlib import Path; from spoold.agents.merge.candidates import Candidate;"
         "from tests.agents.merge.lanes import land; from tests.agents.workspace.repos import Remote;"
         "land(Remote.at(Path(sys.argv[1])), Path(sys.argv[1]), Candidate('one', sys.argv[2], sys.argv[3]))"
     )

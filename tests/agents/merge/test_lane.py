@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from spoold.agents.merge.candidate import Candidate, Refused
+from spoold.agents.merge.candidates import Candidate, Refused
 from tests.agents.merge.lanes import Scripted, land, work
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 from tests.e2e.pool import wait_for
@@ -148,7 +148,7 @@ def test_a_lost_race_begins_again_with_new_tests(remote: Remote, tmp_path: Path)
 def test_a_branch_that_never_stands_still_is_tried_later(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spoold.agents.merge.lane.RACES", 1)
+    monkeypatch.setattr("spoold.agents.merge.bisection.RACES", 1)
     one = work(remote, tmp_path, "one", {"b.txt": "one\n"})
     count: list[int] = []
 
@@ -274,7 +274,7 @@ def test_work_without_a_commit_in_common_is_refused(remote: Remote, tmp_path: Pa
 
 
 def test_setup_runs_before_the_tests_and_a_late_test_is_ended(remote: Remote, tmp_path: Path) -> None:
-    from spoold.agents.merge.shell import run
+    from spoold.agents.merge.testing import run
 
     one = work(remote, tmp_path, "one", {"b.txt": "one\n"})
     assert land(remote, tmp_path, one, setup=("touch ready",), tests=("test -e ready",)).whole
@@ -291,7 +291,7 @@ def test_setup_runs_before_the_tests_and_a_late_test_is_ended(remote: Remote, tm
 
 
 def test_what_a_line_leaves_behind_neither_holds_it_up_nor_lives_on(tmp_path: Path) -> None:
-    from spoold.agents.merge.shell import run
+    from spoold.agents.merge.testing import run
 
     code, said = run("(sleep 60; touch late) & echo $!; exit 3", str(tmp_path), None)
     assert code == 3
@@ -330,8 +330,8 @@ def test_what_tests_leave_in_the_tree_holds_no_good_work_up(remote: Remote, tmp_
 
 
 def test_of_a_long_output_its_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spoold.agents.merge import shell
+    from spoold.agents.merge import testing
 
-    monkeypatch.setattr(shell, "OUTPUT_MAX", 20)
-    monkeypatch.setattr(shell, "_PIECE", 32)
-    assert shell.run("seq 1000; echo the end", str(tmp_path)) == (0, "98\n999\n1000\nthe end")
+    monkeypatch.setattr(testing, "OUTPUT_MAX", 20)
+    monkeypatch.setattr(testing, "_PIECE", 32)
+    assert testing.run("seq 1000; echo the end", str(tmp_path)) == (0, "98\n999\n1000\nthe end")

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from spoold.agents.configuration.profiles import expand
 from spoold.agents.merge.__main__ import main
-from spoold.agents.profiles import expand
-from spoold.agents.workspace.git import GitFailed
-from spoold.agents.workspace.remote import said
-from spoold.client import agents
+from spoold.agents.workspace.git import GitFailed, said
+from spoold.client.spool import capabilities
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
@@ -161,7 +160,7 @@ def test_a_repository_that_this_worker_does_not_merge_is_left_to_another(
     repo = str(handler.remote.path)
     if living is not None:
         found = {node: {"repos": repos.replace("{repo}", repo)} for node, repos in living.items()}
-        monkeypatch.setattr(agents, "list_about", lambda *asked: found)
+        monkeypatch.setattr(capabilities, "list_about", lambda *asked: found)
         (tmp_path / "spool").mkdir()
         initialise(PosixFileSystem(str(tmp_path / "spool")), SystemClock(), "spool", str(tmp_path / "spool"))
         handler.env["SPOOL_ROOT"] = str(tmp_path / "spool")

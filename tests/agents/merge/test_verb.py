@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from spoold.faces.cli.merge import repository_of
+from spoold.faces.cli.verbs.merge import repository_of
 from spoold.protocol.errors import SpoolError
 from tests.agents.workspace.repos import Remote
 from tests.cli.commands import spool
@@ -20,7 +20,7 @@ from tests.e2e.pool import SETTINGS, Pool, wait_for
 # What an agent is here: it writes the files that its task says, or resolves a conflict as it was told to.
 AGENT = """
 import json, os, subprocess, sys
-from spoold.agents.workspace.attempt import of_attempt
+from spoold.agents.attempt.own_workspace import of_attempt
 task = json.load(open(os.environ["SPOOL_TASK_FILE"]))["input"]
 profile = {"repo": sys.argv[1], "dir": sys.argv[2]}
 with of_attempt(profile, task.get("workspace", {})) as made:
@@ -33,7 +33,7 @@ with of_attempt(profile, task.get("workspace", {})) as made:
     saved = made.save(task["prompt"].splitlines()[0])
 if task.get("then") == "merge":
     from spoold import Spool
-    from spoold.agents.merge.wanted import after
+    from spoold.agents.merge.merge_request import after
     with Spool(os.environ["SPOOL_ROOT"]) as spool:
         spool.submit(after(os.environ["SPOOL_TASK_ID"], saved.repo))
 json.dump({"workspace": saved.as_output()}, open(os.environ["SPOOL_RESULT_FILE"], "w"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.merge.walled import Walled
-from spoold.agents.sandbox.policy import NoSandbox
+from spoold.agents.merge.testing import Walled
+from spoold.agents.sandbox.sandbox_policy import NoSandbox
 from tests.agents.merge.test_program import Handler, edited
 from tests.agents.workspace.repos import Remote
 
@@ -73,7 +73,7 @@ def test_a_sandbox_that_is_not_to_be_had_tests_nothing(
     def refuses(*given: object) -> None:
         raise NoSandbox("there is no bwrap", "install it")
 
-    monkeypatch.setattr("spoold.agents.confined.entered", refuses)
+    monkeypatch.setattr("spoold.agents.process.confinement.entered", refuses)
     edited(handler)
     assert handler.run("--sandbox", "bwrap", "--test", "true") == 126
     assert "there is no bwrap. Install it." in capsys.readouterr().err

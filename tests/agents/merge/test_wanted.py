@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from spoold.agents.merge.wanted import Wanted, after, child_id, id_after, lock, merge_task
+from spoold.agents.merge.merge_request import MergeRequest, after, child_id, id_after, lock, merge_task
 from spoold.protocol import codec
+from spoold.protocol.lock_patterns import pattern
 from spoold.protocol.names import is_id
-from spoold.protocol.patterns import pattern
 from spoold.protocol.task import Task
 
 
@@ -23,7 +23,7 @@ def test_the_task_comes_after_those_whose_work_it_merges_and_locks_the_branch() 
         "locks": {"write": ["merge:/srv/git/r:next"]},
     }
     codec.check(Task, found, "the task")
-    assert Wanted.model_validate(found["input"]).ask_s == 3600
+    assert MergeRequest.model_validate(found["input"]).ask_s == 3600
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_every_repository_has_a_lock_that_means_only_itself(repo: str) -> None:
 )
 def test_what_no_merge_can_say(said: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        Wanted.model_validate({"repo": "/r", **said})
+        MergeRequest.model_validate({"repo": "/r", **said})
 
 
 def test_the_merge_that_follows_a_task_has_an_id_made_of_its_id() -> None:

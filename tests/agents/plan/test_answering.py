@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from spoold.agents.plan.answering import completed, read
+from spoold.agents.planning import completed, read
 
 ONE = '{"id": "a", "command": ["true"]}'
 TWO = '{"id": "b", "agent": "coder", "prompt": "x"}'

@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.plan.approving import asking
-from spoold.agents.plan.drawing import Plan
-from spoold.agents.plan.keeping import keep
-from spoold.agents.plan.prompting import planner_task, prompt
-from spoold.agents.prompting import filled
-from spoold.client.agents import Served
+from spoold.agents.attempt.prompting import filled
+from spoold.agents.planning import Plan, asking, keep, planner_task, prompt
+from spoold.client.spool.capabilities import Served
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
-from spoold.rules.entry import batch
+from spoold.rules.entry import admission
 
 SERVED = Served(("coder",), ("coder",), commands=True)
 
@@ -50,7 +47,7 @@ def test_several_roots_come_after_one_more() -> None:
     assert (c["after"], "dependencies" in c) == (["a"], False)
     assert undo["dependencies"] == ["p-approval"], "what cleans up must not start when the plan is rejected"
     data = "".join(f"{json.dumps(task)}\n" for task in found).encode()
-    assert isinstance(batch.check(data, "f", Settings()), batch.Accepted)
+    assert isinstance(admission.check(data, "f", Settings()), admission.Accepted)
 
 
 def test_a_root_with_a_question_of_its_own_keeps_it() -> None:
@@ -80,7 +77,7 @@ def test_the_planner_is_told_the_work_the_format_and_who_is_there() -> None:
     for part in ("Add {braces} and a login.", "one of: coder, reviewer", 'begins with "p-"', "{deps.ID.output}"):
         assert part in text
     lines = [line for line in text.splitlines() if line.startswith("{")]
-    assert isinstance(batch.check("\n".join([*lines, ""]).encode(), "f", Settings()), batch.Accepted)
+    assert isinstance(admission.check("\n".join([*lines, ""]).encode(), "f", Settings()), admission.Accepted)
     assert len(lines) == 2
     assert "no live worker has an agent" in prompt("x", "p", [], {}, merges=False)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from spoold.agents.plan.drawing import Plan
-from spoold.pictures.work import READ
+from spoold.agents.planning import Plan
+from spoold.pictures.task_description import READ
 from spoold.protocol.task import Task
 
 

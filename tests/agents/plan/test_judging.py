@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from spoold.agents.plan import judging
-from spoold.agents.plan.answering import completed, read
-from spoold.agents.plan.judging import FAULTS_MAX, TASKS_MAX, Known, ids_in, judge, tasks_of, unserved
-from spoold.client.agents import Served
+from spoold.agents import planning
+from spoold.agents.planning import FAULTS_MAX, TASKS_MAX, Known, completed, ids_in, judge, read, tasks_of, unserved
+from spoold.client.spool.capabilities import Served
 from spoold.protocol.settings import Settings
 
 SERVED = Served(("coder", "planner"), ("coder", "merge", "planner"))
@@ -91,5 +90,5 @@ def test_limits_of_the_spool_and_of_a_plan_are_faults(monkeypatch: pytest.Monkey
     answer = read(json.dumps({"id": "a", "agent": "coder", "prompt": "x" * 2000}), "plan")
     (fault,) = judge(answer, small, "plan", Known(SERVED, {}))
     assert str(fault).startswith("plan line 1: has ")
-    monkeypatch.setattr(judging, "TASKS_MAX", 0)
+    monkeypatch.setattr(planning, "TASKS_MAX", 0)
     assert "plan less" in str(judge(answer, small, "plan", Known(SERVED, {}))[0])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spoold.agents.sandbox.policy import Sandbox
+from spoold.agents.sandbox.sandbox_policy import SandboxPolicy
 from tests.agents.sandbox.container import PACKAGES, Container
 from tests.agents.sandbox.stage import NOBODY, Stage, prepared
 
@@ -32,7 +32,7 @@ def container() -> Iterator[Container]:
 def stage(request: pytest.FixtureRequest, bubblewrap: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     if request.param == "nobody" and os.geteuid() != 0:
         pytest.skip("only root can run as another user")
-    walls, shown = Sandbox("bwrap"), tuple[str, ...]()
+    walls, shown = SandboxPolicy("bwrap"), tuple[str, ...]()
     if request.param == "podman":
         container: Container = request.getfixturevalue("container")
         for name, value in container.environ.items():

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from spoold.agents.sandbox.policy import Sandbox
+from spoold.agents.sandbox.sandbox_policy import SandboxPolicy
 
 IMAGE = "localhost/spoold-test:1"
 PROGRAMS = ("sh", "mv")
@@ -38,7 +38,7 @@ class Container:
             f'[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n{runtime}'
         )
         self.environ = {"CONTAINERS_STORAGE_CONF": str(storage), "CONTAINERS_CONF": str(engine)}
-        self.sandbox = Sandbox("podman", image=IMAGE)
+        self.sandbox = SandboxPolicy("podman", image=IMAGE)
 
     def trouble(self) -> str:
         """Make the image and run it once; '' if it ran, else why podman cannot run here."""

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spoold.agents.sandbox import calls
-from spoold.agents.sandbox.guarded import Whose, guarded
-from spoold.agents.sandbox.policy import Sandbox, Scene
-from spoold.agents.sandbox.wrapping import allowed_calls, wrap
+from spoold.agents.sandbox import seccomp
+from spoold.agents.sandbox.command_line import allowed_calls, wrap
+from spoold.agents.sandbox.protected_files import Whose, guarded
+from spoold.agents.sandbox.sandbox_policy import SandboxPolicy, SandboxRun
 
 KEY = "-----a private key, not really-----"
 NOBODY = 65534
@@ -41,7 +41,7 @@ class Stage:
     of the machine.
     """
 
-    def __init__(self, uid: int, walls: Sandbox, shown: tuple[str, ...] = ()) -> None:
+    def __init__(self, uid: int, walls: SandboxPolicy, shown: tuple[str, ...] = ()) -> None:
         self.uid, self.walls, self._shown = uid, walls, shown
         self.top = Path(tempfile.mkdtemp(prefix="spoold-stage-"))
         self.workspace, self.home, self.spool = self.top / "user/work", self.top / "user/agent", self.top / "spool"
@@ -59,10 +59,10 @@ class Stage:
         self.variables: dict[str, str] = {}
         self.code = 0
         program = self.top / "calls.py"
-        shutil.copyfile(str(calls.__file__), program)
-        self._around = {os.path.realpath(sys.executable): "/usr/bin/python3", str(calls.__file__): str(program)}
+        shutil.copyfile(str(seccomp.__file__), program)
+        self._around = {os.path.realpath(sys.executable): "/usr/bin/python3", str(seccomp.__file__): str(program)}
 
-    def scene(self, **more: object) -> Scene:
+    def scene(self, **more: object) -> SandboxRun:
         """The scene of an agent here."""
         env = {"PATH": "/usr/bin:/bin", "TOP": str(self.top), "VICTIM": str(self.victim.pid), **self.variables}
         own = {
@@ -71,17 +71,17 @@ class Stage:
             "empty": str(self.empty),
             "calls": allowed_calls(self.walls, str(self.empty.parent)),
         }
-        return replace(Scene(str(self.workspace), str(self.home), env), **{**own, **more})  # type: ignore[arg-type]
+        return replace(SandboxRun(str(self.workspace), str(self.home), env), **{**own, **more})  # type: ignore[arg-type]
 
-    def run(self, script: str, sandbox: Sandbox, **more: object) -> str:
+    def run(self, script: str, sandbox: SandboxPolicy, **more: object) -> str:
         """Run a script of the shell as the agent would, and return what it printed."""
         return self.start(["sh", "-c", script], sandbox, **more)
 
-    def python(self, script: str, sandbox: Sandbox, **more: object) -> str:
+    def python(self, script: str, sandbox: SandboxPolicy, **more: object) -> str:
         """The same for one of Python, with the Python of the system."""
         return self.start(["/usr/bin/python3", "-I", "-c", script], sandbox, **more)
 
-    def start(self, argv: list[str], sandbox: Sandbox, **more: object) -> str:
+    def start(self, argv: list[str], sandbox: SandboxPolicy, **more: object) -> str:
         """Run a command as the agent would, and return what it printed."""
         if sandbox.kind != "none" and self._shown:
             more = {**more, "shown": (*self._shown, *more.get("shown", ()))}  # type: ignore[misc]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox import calls, podman, wrapping
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox
+from spoold.agents.sandbox import command_line, seccomp
+from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy
 
 ALLOW, NO_CALL, NO_FAMILY, KILL = 0x7FFF0000, 0x50026, 0x50061, 0x80000000
-TABLES = {(name, table) for name, tables in calls.TABLES.items() for table in tables}
+TABLES = {(name, table) for name, tables in seccomp.TABLES.items() for table in tables}
 
 
 def play(program: bytes, arch: int, number: int, first: int = 0) -> int:
@@ -37,21 +37,21 @@ def play(program: bytes, arch: int, number: int, first: int = 0) -> int:
 
 @pytest.mark.parametrize(("name", "table"), sorted(TABLES, key=str))
 @pytest.mark.parametrize("network", [False, True])
-def test_what_is_refused(name: str, table: calls.Table, network: bool) -> None:
-    program = calls.program(calls.TABLES[name], network=network)
+def test_what_is_refused(name: str, table: seccomp.Table, network: bool) -> None:
+    program = seccomp.program(seccomp.TABLES[name], network=network)
     for number in (table.add_key, table.request_key, table.keyctl, 425):
         assert play(program, table.arch, number) == NO_CALL
     for number in (0, 1, 3, 60, 100, 424, 426, 435):
         assert play(program, table.arch, number) == ALLOW
     for family in range(46):
-        expected = ALLOW if network or family in calls.FAMILIES else NO_FAMILY
+        expected = ALLOW if network or family in seccomp.FAMILIES else NO_FAMILY
         assert play(program, table.arch, table.socket, family) == expected
     if table.socketcall is not None:
         assert play(program, table.arch, table.socketcall) == (ALLOW if network else NO_CALL)
 
 
 def test_calls_of_another_kind_of_processor_end_the_process() -> None:
-    program = calls.program(calls.TABLES["x86_64"], network=True)
+    program = seccomp.program(seccomp.TABLES["x86_64"], network=True)
     assert play(program, 0xC00000B7, 1) == KILL
     assert play(program, 0xC000003E, 0x40000001) == NO_CALL, "numbers of x32, which the list does not have"
 
@@ -59,8 +59,8 @@ def test_calls_of_another_kind_of_processor_end_the_process() -> None:
 def test_a_machine_that_is_not_known_has_no_sandbox(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(calls, "TABLES", {})
-    assert calls.main(["none", "/bin/true"]) == f"no filter of system calls is known for {os.uname().machine}"
+    monkeypatch.setattr(seccomp, "TABLES", {})
+    assert seccomp.main(["none", "/bin/true"]) == f"no filter of system calls is known for {os.uname().machine}"
 
 
 def test_variables_are_handed_on_as_they_are(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_variables_are_handed_on_as_they_are(tmp_path: Path) -> None:
     tool.write_text("#!/bin/sh\nexec env -0\n")
     tool.chmod(0o755)
     env = {b"A": b"1=2", b"B": b"\xff\n"}
-    line = [sys.executable, "-I", "-S", calls.__file__, "none", str(tool)]
+    line = [sys.executable, "-I", "-S", seccomp.__file__, "none", str(tool)]
     done = subprocess.run(line, env=env, capture_output=True, check=True)
     seen = dict(each.split(b"=", 1) for each in done.stdout.split(b"\0") if each)
     assert {name: value for name, value in seen.items() if name not in (b"PWD", b"_", b"SHLVL", b"OLDPWD")} == env
 
 
 def test_a_tool_that_is_not_there_is_named() -> None:
-    line = [sys.executable, "-I", "-S", calls.__file__, "none", "/nowhere/bwrap"]
+    line = [sys.executable, "-I", "-S", seccomp.__file__, "none", "/nowhere/bwrap"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "/nowhere/bwrap cannot be started: No such file or directory\n")
 
@@ -89,17 +89,17 @@ LIST = {
         {"names": ["socketcall", "io_uring_setup"], "action": "SCMP_ACT_ALLOW"},
     ],
 }
-CONTAINER = Sandbox("podman", image="i")
+CONTAINER = SandboxPolicy("podman", image="i")
 
 
 @pytest.mark.parametrize("network", [False, True])
 def test_the_list_of_podman(network: bool) -> None:
-    made = json.loads(podman.shorter(json.dumps(LIST).encode(), "l", network=network))
+    made = json.loads(command_line.shorter(json.dumps(LIST).encode(), "l", network=network))
     assert made["defaultAction"] == "SCMP_ACT_ERRNO"
     allowed = {name for rule in made["syscalls"] if "args" not in rule for name in rule["names"]}
     assert allowed == ({"socket", "read", "socketcall"} if network else {"read"})
     families = [rule["args"][0]["value"] for rule in made["syscalls"] if "args" in rule]
-    assert families == ([] if network else list(calls.FAMILIES))
+    assert families == ([] if network else list(seccomp.FAMILIES))
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_the_list_of_podman(network: bool) -> None:
 )
 def test_a_list_that_is_none_is_named(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(podman, "LISTS", (str(tmp_path / "no.json"), str(tmp_path / "list.json")))
+    monkeypatch.setattr(command_line, "LISTS", (str(tmp_path / "no.json"), str(tmp_path / "list.json")))
     with pytest.raises(NoSandbox, match=r"is at none of .*no\.json, .*; install the package"):
-        wrapping.allowed_calls(CONTAINER, str(tmp_path))
+        command_line.allowed_calls(CONTAINER, str(tmp_path))
     (tmp_path / "list.json").write_text(said)
     with pytest.raises(NoSandbox, match=r"cannot be used: .*list\.json.*; install its packages again"):
-        wrapping.allowed_calls(CONTAINER, str(tmp_path))
+        command_line.allowed_calls(CONTAINER, str(tmp_path))

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox.guarded import disarm, guarded
-from spoold.agents.sandbox.mailbox import mailbox
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox
-from spoold.agents.sandbox.wrapping import wrap
+from spoold.agents.process.confinement import mailbox
+from spoold.agents.sandbox.command_line import wrap
+from spoold.agents.sandbox.protected_files import disarm, guarded
+from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy
 from tests.agents.sandbox.stage import KEY, Stage
 
-OPEN = Sandbox()
+OPEN = SandboxPolicy()
 pytestmark = pytest.mark.parametrize("stage", ["own", "nobody", "podman"], indirect=True)
 
 

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import pytest
 
-from spoold.agents.sandbox.hosts import may_connect
+from spoold.agents.sandbox.sandbox_policy import may_connect
 
 # iana-ipv4-special-registry, with multicast (RFC 5771): all that a name has no business in.
 IPV4 = [

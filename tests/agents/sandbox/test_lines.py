@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from spoold.agents.sandbox import bwrap, podman, systemd
-from spoold.agents.sandbox.ground import Ground
-from spoold.agents.sandbox.places import Place
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
+from spoold.agents.sandbox import bwrap, command_line
+from spoold.agents.sandbox.sandbox_mounts import Ground, Place
+from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy, SandboxRun, Wrapped
 
 GROUND = Ground(
     {"/usr": "/usr"},
@@ -21,28 +20,34 @@ GROUND = Ground(
     ("/i.py",),
     1000,
 )
-SCENE = Scene("/w", "/h", calls="/calls.json")
+SCENE = SandboxRun("/w", "/h", calls="/calls.json")
 SHOWN = [Place("/w", "/real/w", True), Place("/w/.git/hooks", "/real/w/.git/hooks")]
 ENV = {"TOKEN": "hunter2", "PATH": "/bin", "HOME": "/h", "LD_LIBRARY_PATH": "/w/lib"}
 OWN = {"HOME": "/home/ada", "XDG_RUNTIME_DIR": "/run/user/1000"}
 
 
-def line(sandbox: Sandbox, env: dict[str, str] = ENV) -> Wrapped:
+def line(sandbox: SandboxPolicy, env: dict[str, str] = ENV) -> Wrapped:
     """A command in a sandbox of these kinds."""
     if sandbox.kind == "podman":
-        return podman.command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"], OWN)
-    wrapped = bwrap.command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"])
+        return command_line.podman_command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"], OWN)
+    wrapped = bwrap.bwrap_command(sandbox, SCENE, SHOWN, GROUND, env, ["agent", "-x"])
     return (
-        wrapped if sandbox.kind == "bwrap" else systemd.command(sandbox, wrapped, "/usr/bin/systemd-run", 1000, OWN)
+        wrapped
+        if sandbox.kind == "bwrap"
+        else command_line.command(sandbox, wrapped, "/usr/bin/systemd-run", 1000, OWN)
     )
 
 
 @pytest.mark.parametrize(
     "sandbox",
-    [Sandbox("bwrap"), Sandbox("systemd", memory_mb=100, processes=9), Sandbox("podman", image="agents:1")],
+    [
+        SandboxPolicy("bwrap"),
+        SandboxPolicy("systemd", memory_mb=100, processes=9),
+        SandboxPolicy("podman", image="agents:1"),
+    ],
     ids=lambda sandbox: sandbox.kind,
 )
-def test_every_kind(sandbox: Sandbox) -> None:
+def test_every_kind(sandbox: SandboxPolicy) -> None:
     wrapped = line(sandbox)
     assert wrapped.argv[-1] == "-x"
     assert not [word for word in wrapped.argv if "hunter2" in word]
@@ -50,7 +55,7 @@ def test_every_kind(sandbox: Sandbox) -> None:
 
 
 def test_bubblewrap() -> None:
-    argv = " ".join(line(Sandbox("bwrap")).argv)
+    argv = " ".join(line(SandboxPolicy("bwrap")).argv)
     assert argv == (
         "/p -I -S /c.py none "
         "/usr/bin/tool --unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --unshare-net "
@@ -61,13 +66,13 @@ def test_bubblewrap() -> None:
         "--ro-bind /real/w/.git/hooks /w/.git/hooks --remount-ro / --chdir /w --setenv LD_LIBRARY_PATH /w/lib "
         "-- agent -x"
     )
-    assert "LD_LIBRARY_PATH" not in line(Sandbox("bwrap")).env
-    assert "--disable-userns" not in line(Sandbox("bwrap", nested=True)).argv
-    assert "--unshare-net" not in line(Sandbox("bwrap", network="host")).argv
+    assert "LD_LIBRARY_PATH" not in line(SandboxPolicy("bwrap")).env
+    assert "--disable-userns" not in line(SandboxPolicy("bwrap", nested=True)).argv
+    assert "--unshare-net" not in line(SandboxPolicy("bwrap", network="host")).argv
 
 
 def test_systemd_is_a_scope_around_bubblewrap() -> None:
-    wrapped = line(Sandbox("systemd", memory_mb=100, processes=9))
+    wrapped = line(SandboxPolicy("systemd", memory_mb=100, processes=9))
     argv = " ".join(wrapped.argv)
     assert argv.startswith(
         "/usr/bin/systemd-run --user --scope --quiet --collect -p MemoryMax=100M -p MemorySwapMax=0 -p TasksMax=9 -- "
@@ -78,7 +83,7 @@ def test_systemd_is_a_scope_around_bubblewrap() -> None:
 
 
 def test_podman() -> None:
-    wrapped = line(Sandbox("podman", image="agents:1", memory_mb=100, processes=9))
+    wrapped = line(SandboxPolicy("podman", image="agents:1", memory_mb=100, processes=9))
     argv = " ".join(wrapped.argv)
     assert argv.endswith(
         "--env=TOKEN --env=PATH=/bin --env=HOME=/h --env=LD_LIBRARY_PATH=/w/lib --entrypoint=agent agents:1 -x"
@@ -90,20 +95,24 @@ def test_podman() -> None:
     assert wrapped.env["HOME"] == "/home/ada"
     assert "LD_LIBRARY_PATH" not in wrapped.env
     with pytest.raises(NoSandbox, match="podman cannot show"):
-        podman.command(Sandbox("podman", image="i"), SCENE, [Place("/a:b", "/a:b")], GROUND, {}, ["a"], {})
+        command_line.podman_command(
+            SandboxPolicy("podman", image="i"), SCENE, [Place("/a:b", "/a:b")], GROUND, {}, ["a"], {}
+        )
 
 
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "CONTAINERS_CONF", "CONTAINER_HOST", "XDG_CONFIG_HOME", "GODEBUG"])
 def test_a_task_does_not_lead_podman_astray(name: str) -> None:
     """It runs outside of the container, and would load what the variable of a task names."""
-    wrapped = line(Sandbox("podman", image="agents:1"), {name: "/w/evil"})
+    wrapped = line(SandboxPolicy("podman", image="agents:1"), {name: "/w/evil"})
     assert name not in wrapped.env
     assert f"--env={name}=/w/evil" in wrapped.argv
 
 
-@pytest.mark.parametrize("sandbox", [Sandbox("bwrap"), Sandbox("podman", image="i")], ids=lambda one: one.kind)
+@pytest.mark.parametrize(
+    "sandbox", [SandboxPolicy("bwrap"), SandboxPolicy("podman", image="i")], ids=lambda one: one.kind
+)
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"])
-def test_what_leads_a_library_counts_inside_alone(sandbox: Sandbox, name: str) -> None:
+def test_what_leads_a_library_counts_inside_alone(sandbox: SandboxPolicy, name: str) -> None:
     wrapped = line(sandbox, {name: "/w/evil", "PATH": "/bin"})
     assert name not in wrapped.env
     assert "/w/evil" in " ".join(wrapped.argv)

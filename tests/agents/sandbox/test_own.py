@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from spoold.agents.sandbox.own import is_own
+from spoold.agents.sandbox.proxy import is_own
 
 SERVE = """
 import json, socket, sys, threading

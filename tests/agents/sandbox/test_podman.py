@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.sandbox import podman
-from spoold.agents.sandbox.policy import Wrapped
-from spoold.agents.sandbox.probing import probe
-from spoold.agents.sandbox.wrapping import wrap
+from spoold.agents.sandbox import command_line
+from spoold.agents.sandbox.command_line import wrap
+from spoold.agents.sandbox.launch import probe
+from spoold.agents.sandbox.sandbox_policy import Wrapped
 from spoold.runner.job import Command, Job
-from spoold.runner.runner import Runner
+from spoold.runner.job_runner import Runner
 from tests.agents.sandbox.container import Container
 from tests.agents.sandbox.stage import Stage
 
@@ -33,14 +33,14 @@ def test_it_holds(made: Container) -> None:
 
 
 def test_a_wall_that_is_missing_is_found(made: Container, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = podman.command
+    real = command_line.podman_command
 
     def command(*parts: Any) -> Wrapped:
         wrapped = real(*parts)
         argv = [word.replace("--network=none", "--network=host") for word in wrapped.argv]
         return replace(wrapped, argv=tuple(word for word in argv if word != "--pid=private"))
 
-    monkeypatch.setattr(podman, "command", command)
+    monkeypatch.setattr(command_line, "podman_command", command)
     assert probe(made.sandbox).failed == ("network",)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.sandbox.policy import Sandbox
+from spoold.agents.sandbox.sandbox_policy import SandboxPolicy
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,10 @@ from spoold.agents.sandbox.policy import Sandbox
 )
 def test_a_sandbox_that_would_not_do_what_it_says(said: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Sandbox(**said)
+        SandboxPolicy(**said)
 
 
 def test_what_is_not_said_of_the_network() -> None:
-    assert Sandbox().network == "host"
-    assert Sandbox("bwrap").network == "none"
-    assert Sandbox("podman", image="agents:1").network == "none"
+    assert SandboxPolicy().network == "host"
+    assert SandboxPolicy("bwrap").network == "none"
+    assert SandboxPolicy("podman", image="agents:1").network == "none"

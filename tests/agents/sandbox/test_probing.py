@@ -9,25 +9,24 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.sandbox import bwrap, probing, wrapping
-from spoold.agents.sandbox.entering import entered
-from spoold.agents.sandbox.guarded import Guarded
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene, Wrapped
-from spoold.agents.sandbox.probing import probe
+from spoold.agents.sandbox import bwrap, command_line, launch
+from spoold.agents.sandbox.launch import entered, probe
+from spoold.agents.sandbox.protected_files import Guarded
+from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy, SandboxRun, Wrapped
 
 
 @pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(
     "sandbox",
     [
-        Sandbox("bwrap"),
-        Sandbox("bwrap", network="host"),
-        Sandbox("bwrap", network="proxy", hosts=("api.example.com",)),
-        Sandbox("bwrap", nested=True),
+        SandboxPolicy("bwrap"),
+        SandboxPolicy("bwrap", network="host"),
+        SandboxPolicy("bwrap", network="proxy", hosts=("api.example.com",)),
+        SandboxPolicy("bwrap", nested=True),
     ],
     ids=str,
 )
-def test_one_that_holds(sandbox: Sandbox) -> None:
+def test_one_that_holds(sandbox: SandboxPolicy) -> None:
     verdict = probe(sandbox)
     assert verdict.ok, verdict.words
     assert verdict.words == f"bwrap holds, network {sandbox.network}"
@@ -35,7 +34,7 @@ def test_one_that_holds(sandbox: Sandbox) -> None:
 
 def weakened(found: Sequence[str]) -> Callable[..., Wrapped]:
     """Bubblewrap without some words of its line."""
-    real = bwrap.command
+    real = bwrap.bwrap_command
 
     def command(*parts: Any) -> Wrapped:
         wrapped = real(*parts)
@@ -51,8 +50,8 @@ def weakened(found: Sequence[str]) -> Callable[..., Wrapped]:
     ids=["network", "processes"],
 )
 def test_a_wall_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch, lacks: str, names: set[str]) -> None:
-    monkeypatch.setattr(bwrap, "command", weakened([lacks]))
-    verdict = probe(Sandbox("bwrap"))
+    monkeypatch.setattr(bwrap, "bwrap_command", weakened([lacks]))
+    verdict = probe(SandboxPolicy("bwrap"))
     assert not verdict.ok
     assert set(verdict.failed) == names
     assert "fix: " in verdict.words
@@ -71,57 +70,63 @@ def test_a_wall_that_is_missing_is_found(monkeypatch: pytest.MonkeyPatch, lacks:
 def test_a_place_that_is_wrong_is_found(
     monkeypatch: pytest.MonkeyPatch, more: Callable[[str], list[str]], names: set[str]
 ) -> None:
-    real = bwrap.command
+    real = bwrap.bwrap_command
 
-    def command(sandbox: Sandbox, scene: Scene, *parts: Any) -> Wrapped:
+    def command(sandbox: SandboxPolicy, scene: SandboxRun, *parts: Any) -> Wrapped:
         wrapped = real(sandbox, scene, *parts)
         at = wrapped.argv.index("--chdir") - 2  # before / is closed
         add = more(scene.workspace.removesuffix("/ws"))
         return Wrapped((*wrapped.argv[:at], *add, *wrapped.argv[at:]), wrapped.env)
 
-    monkeypatch.setattr(bwrap, "command", command)
-    assert set(probe(Sandbox("bwrap")).failed) == names
+    monkeypatch.setattr(bwrap, "bwrap_command", command)
+    assert set(probe(SandboxPolicy("bwrap")).failed) == names
 
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_repository_that_is_not_held_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "guarded", lambda workspace, whose: Guarded())
-    assert set(probe(Sandbox("bwrap")).failed) == {"hooks", "settings"}
+    monkeypatch.setattr(launch, "guarded", lambda workspace, whose: Guarded())
+    assert set(probe(SandboxPolicy("bwrap")).failed) == {"hooks", "settings"}
 
 
 @pytest.mark.usefixtures("bubblewrap")
 def test_one_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "command", lambda *parts: Wrapped(("sh", "-c", "echo forbidden >&2; exit 1"), {}))
-    verdict = probe(Sandbox("bwrap"))
+    monkeypatch.setattr(
+        bwrap, "bwrap_command", lambda *parts: Wrapped(("sh", "-c", "echo forbidden >&2; exit 1"), {})
+    )
+    verdict = probe(SandboxPolicy("bwrap"))
     assert verdict.failed == ("start",)
     assert "does not start: forbidden; fix: " in verdict.words
 
 
 def test_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "wrap", lambda *parts: Wrapped(("sleep", "60"), {"PATH": "/usr/bin:/bin"}))
-    monkeypatch.setattr(probing, "WITHIN_S", 0.2)
-    assert probe(Sandbox("bwrap")).failed == ("start",)
+    monkeypatch.setattr(launch, "wrap", lambda *parts: Wrapped(("sleep", "60"), {"PATH": "/usr/bin:/bin"}))
+    monkeypatch.setattr(launch, "WITHIN_S", 0.2)
+    assert probe(SandboxPolicy("bwrap")).failed == ("start",)
 
 
 def test_a_program_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shutil, "which", lambda *words, **more: None)
-    for sandbox, package in ((Sandbox("bwrap"), "bubblewrap"), (Sandbox("podman", image="i"), "podman")):
+    for sandbox, package in ((SandboxPolicy("bwrap"), "bubblewrap"), (SandboxPolicy("podman", image="i"), "podman")):
         verdict = probe(sandbox)
         assert not verdict.ok
         assert f"install the package {package}" in verdict.words
         with (
             pytest.raises(NoSandbox, match="the task was not started"),
-            entered(sandbox, Scene(str(tmp_path), str(tmp_path))),
+            entered(sandbox, SandboxRun(str(tmp_path), str(tmp_path))),
         ):
             pytest.fail("nobody may be in there")
 
 
 def test_without_a_sandbox_there_is_none() -> None:
-    assert "the agent may do what its worker's user may" in probe(Sandbox()).words
-    scene = Scene("/w", "/h", {"PATH": "/bin"})
-    assert wrapping.wrap(Sandbox(), ["a", "b"], scene) == Wrapped(("a", "b"), {"PATH": "/bin", "HOME": "/h"})
+    assert "the agent may do what its worker's user may" in probe(SandboxPolicy()).words
+    scene = SandboxRun("/w", "/h", {"PATH": "/bin"})
+    assert command_line.wrap(SandboxPolicy(), ["a", "b"], scene) == Wrapped(
+        ("a", "b"), {"PATH": "/bin", "HOME": "/h"}
+    )
 
 
 def test_a_proxy_needs_its_way_out(tmp_path: Path) -> None:
     with pytest.raises(NoSandbox, match="do not agree"):
-        wrapping.wrap(Sandbox("bwrap", network="proxy", hosts=("a.b",)), ["a"], Scene(str(tmp_path), str(tmp_path)))
+        command_line.wrap(
+            SandboxPolicy("bwrap", network="proxy", hosts=("a.b",)), ["a"], SandboxRun(str(tmp_path), str(tmp_path))
+        )

@@ -14,12 +14,12 @@ from contextlib import suppress
 
 import pytest
 
-from spoold.agents.sandbox import hosts
 from spoold.agents.sandbox import proxy as proxy_module
-from spoold.agents.sandbox.entering import entered
-from spoold.agents.sandbox.inside import PORT
-from spoold.agents.sandbox.policy import Sandbox
+from spoold.agents.sandbox import sandbox_policy
+from spoold.agents.sandbox.launch import entered
 from spoold.agents.sandbox.proxy import Proxy, variables
+from spoold.agents.sandbox.relay import PORT
+from spoold.agents.sandbox.sandbox_policy import SandboxPolicy
 from tests.agents.sandbox.stage import Stage
 
 
@@ -264,7 +264,7 @@ def test_only_a_name_as_the_list_has_it_is_resolved(
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     chance = random.Random(seed)
-    entries = tuple(map(hosts.entry, LISTED))
+    entries = tuple(map(sandbox_policy.entry, LISTED))
     with Proxy(LISTED) as proxy:
         resolved = 0
         for _ in range(1500):
@@ -278,7 +278,7 @@ def test_only_a_name_as_the_list_has_it_is_resolved(
                 assert named.decode("ascii").lower().removesuffix(".").strip("[]") == host, (
                     "nothing was cut or folded"
                 )
-                assert hosts.lets_through(host, port, entries)
+                assert sandbox_policy.lets_through(host, port, entries)
                 resolved += 1
         assert resolved > 10
     assert all(one.isprintable() for one in proxy.refused)
@@ -371,7 +371,7 @@ def test_every_request_gets_an_answer(seed: int, caught: list[BaseException], ec
     ],
 )
 def test_what_an_entry_stands_for(entry: str, host: str, port: int, fits: bool) -> None:
-    assert hosts.entry(entry).fits(host, port) is fits
+    assert sandbox_policy.entry(entry).fits(host, port) is fits
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_what_an_entry_stands_for(entry: str, host: str, port: int, fits: bool) 
     ],
 )
 def test_which_addresses_a_name_may_have(host: str, address: str, may: bool) -> None:
-    assert hosts.may_connect(host, address) is may
+    assert sandbox_policy.may_connect(host, address) is may
 
 
 CLIENT = """
@@ -410,7 +410,7 @@ def test_from_within_a_sandbox(stage: Stage, echo: int) -> None:
     if stage.uid != os.geteuid():
         pytest.skip("the program within runs with this Python, which may lie where only this user can read")
     stage.variables["PORT"] = str(echo)
-    sandbox = Sandbox("bwrap", network="proxy", hosts=(f"localhost:{echo}",))
+    sandbox = SandboxPolicy("bwrap", network="proxy", hosts=(f"localhost:{echo}",))
     with entered(sandbox, stage.scene()) as inside:
         said = stage.python(CLIENT, sandbox, way_out=inside.scene.way_out)
         assert said.splitlines()[0] == "200 olleh"

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox.guarded import Guarded, disarm, guarded
-from spoold.agents.sandbox.mailbox import MOST_BYTES, mailbox
-from spoold.agents.sandbox.places import places
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
-from spoold.agents.sandbox.programs import needed, of_python
-from spoold.agents.sandbox.wrapping import wrap
+from spoold.agents.process.confinement import MOST_BYTES, mailbox
+from spoold.agents.sandbox.command_line import wrap
+from spoold.agents.sandbox.protected_files import Guarded, disarm, guarded
+from spoold.agents.sandbox.sandbox_mounts import needed, of_python, places
+from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy, SandboxRun
 from tests.agents.sandbox.stage import NOBODY, Stage
 
 
@@ -57,16 +56,16 @@ def test_this_python_runs_in_a_sandbox(stage: Stage) -> None:
         pytest.skip("it may lie where only this user can read")
     text = "import spoold, sys; sys.path.append(sys.argv[1]); print(spoold.__version__)"
     shown = (*of_python(), str(Path(__file__).parents[3] / "spoold"))
-    said = stage.start([sys.executable, "-c", text, "x"], Sandbox("bwrap"), shown=shown)
+    said = stage.start([sys.executable, "-c", text, "x"], SandboxPolicy("bwrap"), shown=shown)
     assert said.strip().count(".") == 2
 
 
-def scene(top: Path, **more: object) -> Scene:
+def scene(top: Path, **more: object) -> SandboxRun:
     """The scene of an agent in `top`."""
     for name in ("work", "home"):
         (top / name).mkdir(exist_ok=True)
     held = guarded(f"{top}/work", "shared")
-    return Scene(f"{top}/work", f"{top}/home", held=held, empty=str(top), **more)  # type: ignore[arg-type]
+    return SandboxRun(f"{top}/work", f"{top}/home", held=held, empty=str(top), **more)  # type: ignore[arg-type]
 
 
 def test_a_place_below_another_comes_later(tmp_path: Path) -> None:
@@ -175,7 +174,7 @@ def test_a_link_that_could_be_replaced_is_an_error(tmp_path: Path, way: str) -> 
 
 
 def test_more_repositories_than_can_be_held_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spoold.agents.sandbox.guarded.MOUNTS_MAX", 5)
+    monkeypatch.setattr("spoold.agents.sandbox.protected_files.MOUNTS_MAX", 5)
     for name in "abc":
         (tmp_path / "work" / name / ".git").mkdir(parents=True)
     with pytest.raises(NoSandbox, match="more repositories"):
@@ -199,7 +198,7 @@ def test_git_directories_that_lead_to_each_other_in_a_long_chain_are_all_held(tm
 
 def test_of_more_than_can_be_held_no_more_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The work grew with the square of what an agent had left."""
-    monkeypatch.setattr("spoold.agents.sandbox.guarded.MOUNTS_MAX", 4)
+    monkeypatch.setattr("spoold.agents.sandbox.protected_files.MOUNTS_MAX", 4)
     for number in range(20):
         (tmp_path / f"r{number}").mkdir()
         (tmp_path / f"r{number}/.git").write_text(f"gitdir: ../m/{number}\n")
@@ -258,8 +257,8 @@ def test_what_is_exchanged_for_a_link_after_the_look_is_not_entered(tmp_path: Pa
     for one in ("top/work", "outside/work"):
         (tmp_path / one / "libs/sub").mkdir(parents=True)
     held = guarded(str(top / "work"), "shared", ["libs/sub"])
-    scene = Scene(str(top / "work"), str(top / "home"), held=held, others=True, empty=str(top / "empty"))
-    wrapped = wrap(Sandbox("bwrap"), ["sh", "-c", "echo in; echo in >here; ls -R"], scene)
+    scene = SandboxRun(str(top / "work"), str(top / "home"), held=held, others=True, empty=str(top / "empty"))
+    wrapped = wrap(SandboxPolicy("bwrap"), ["sh", "-c", "echo in; echo in >here; ls -R"], scene)
 
     def play() -> subprocess.CompletedProcess[str]:
         env = {**wrapped.env}
@@ -278,7 +277,7 @@ def test_what_is_exchanged_for_a_link_after_the_look_is_not_entered(tmp_path: Pa
 def test_the_workspace_itself_is_no_link_by_now(tmp_path: Path) -> None:
     for name in ("work", "home", "outside", "empty"):
         (tmp_path / name).mkdir()
-    scene = Scene(f"{tmp_path}/work", f"{tmp_path}/home", others=True, empty=f"{tmp_path}/empty")
+    scene = SandboxRun(f"{tmp_path}/work", f"{tmp_path}/home", others=True, empty=f"{tmp_path}/empty")
     (tmp_path / "work").rmdir()
     (tmp_path / "work").symlink_to(tmp_path / "outside")
     with pytest.raises(NoSandbox, match="exchanged for a link to"):
@@ -290,8 +289,8 @@ def test_the_loader_of_the_small_program_inside_is_its_own(tmp_path: Path) -> No
     for name in ("work", "home", "empty"):
         (tmp_path / name).mkdir()
     env = {"LD_PRELOAD": f"{tmp_path}/work/none.so", "PLAIN": "a=b\nc"}
-    scene = Scene(f"{tmp_path}/work", f"{tmp_path}/home", env, others=True, empty=f"{tmp_path}/empty")
-    wrapped = wrap(Sandbox("bwrap"), ["sh", "-c", 'echo "$LD_PRELOAD $PLAIN"'], scene)
+    scene = SandboxRun(f"{tmp_path}/work", f"{tmp_path}/home", env, others=True, empty=f"{tmp_path}/empty")
+    wrapped = wrap(SandboxPolicy("bwrap"), ["sh", "-c", 'echo "$LD_PRELOAD $PLAIN"'], scene)
     inside = wrapped.argv[wrapped.argv.index("--") + 1 :]
     assert "--setenv" not in wrapped.argv
     assert inside[0] == os.path.realpath(sys.executable)

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox import wrapping
-from spoold.agents.sandbox.entering import entered
-from spoold.agents.sandbox.policy import NoSandbox, Sandbox, Scene
-from spoold.agents.sandbox.probing import probe
+from spoold.agents.sandbox import command_line
+from spoold.agents.sandbox.launch import entered, probe
+from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy, SandboxRun
 
-SCOPE = Sandbox("systemd", memory_mb=200, processes=50)
+SCOPE = SandboxPolicy("systemd", memory_mb=200, processes=50)
 # As sd_booted(3) finds out.
 BOOTED = Path("/run/systemd/system")
 
@@ -39,7 +38,7 @@ def test_the_line_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
     home.mkdir()
-    wrapped = wrapping.wrap(SCOPE, ["agent", "-x"], Scene(str(work), str(home)))
+    wrapped = command_line.wrap(SCOPE, ["agent", "-x"], SandboxRun(str(work), str(home)))
     line = "/usr/bin/systemd-run --scope --quiet --collect -p MemoryMax=200M -p MemorySwapMax=0 -p TasksMax=50 --"
     assert wrapped.argv[:12] == (*line.split(), os.path.realpath(sys.executable))
     assert wrapped.argv[16:18] == ("/usr/bin/bwrap", "--unshare-user")
@@ -58,7 +57,7 @@ def test_where_systemd_refuses_nothing_runs(tmp_path: Path, monkeypatch: pytest.
     assert "systemd does not start: System has not been booted with systemd as init system; fix: " in verdict.words
     with (
         pytest.raises(NoSandbox, match="not safe here"),
-        entered(SCOPE, Scene(str(tmp_path), str(tmp_path))),
+        entered(SCOPE, SandboxRun(str(tmp_path), str(tmp_path))),
     ):
         pytest.fail("nobody may be in there")
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from spoold.agents.workspace import committing
+from spoold.agents.workspace.attempt_workspace import collect
 from spoold.agents.workspace.git import Done, Git, GitFailed
-from spoold.agents.workspace.workspace import collect
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 KILLED = 137

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spoold.agents.workspace.config import WorkspaceConfig
-from spoold.agents.workspace.workspace import Workspace
+from spoold.agents.workspace.attempt_workspace import RepositoryWorkspace
+from spoold.agents.workspace.repository_config import WorkspaceConfig
 
 NAMED = {
     "GIT_AUTHOR_NAME": "ada",
@@ -86,10 +86,10 @@ def write(folder: Path | str, files: Mapping[str, str | None]) -> None:
 
 def workspace(
     remote: Remote, host: Path, task: str = "edit", attempt: int = 1, now: float = 1000.0, **config: Any
-) -> Workspace:
+) -> RepositoryWorkspace:
     """A workspace of an attempt on a host, whose clock stands still."""
     said = WorkspaceConfig.model_validate({"repo": str(remote.path), "dir": str(host), **config})
-    return Workspace(said, task=task, attempt=attempt, profile="coder", environ={}, wall=lambda: now)
+    return RepositoryWorkspace(said, task=task, attempt=attempt, profile="coder", environ={}, wall=lambda: now)
 
 
 def pushed(

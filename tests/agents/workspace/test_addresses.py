@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from spoold.agents.workspace.addresses import fits, is_among, is_own, pattern, repository, same
+from spoold.agents.workspace.repository_config import fits, is_among, is_own, pattern, repository, same
 from spoold.protocol.errors import WrongValue
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spoold.agents.workspace.config import WorkspaceConfig, reference
+from spoold.agents.workspace.repository_config import WorkspaceConfig, reference
 from spoold.protocol.errors import WrongValue
 
 

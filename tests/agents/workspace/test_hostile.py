@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.sandbox import cage
-from spoold.agents.workspace import committing, saving
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.sandbox import bwrap
+from spoold.agents.workspace import committing, packer
+from spoold.agents.workspace.git import WorkspaceFailed
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
@@ -262,7 +262,7 @@ def test_a_large_clone_keeps_what_its_remotes_are_said_to_have(
 ) -> None:
     (tmp_path / "other").mkdir()
     library = Remote(tmp_path / "other", {"lib.txt": str(os.urandom(3000))})
-    monkeypatch.setattr(saving, "WITHIN_MAX", 2000)
+    monkeypatch.setattr(packer, "WITHIN_MAX", 2000)
     monkeypatch.setattr(committing, "caged", beside)
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
@@ -316,7 +316,7 @@ def test_a_repository_within_that_cannot_be_read_is_said(remote: Remote, tmp_pat
 def test_more_history_than_a_bound_is_not_pushed(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "WITHIN_MAX", 10)
+    monkeypatch.setattr(packer, "WITHIN_MAX", 10)
     monkeypatch.setattr(committing, "caged", beside)
     with workspace(remote, tmp_path / "host") as made:
         commit(within(Path(made.open()), "inner"), {"x.txt": "x\n"})
@@ -416,7 +416,7 @@ def test_files_that_are_too_large_are_named_and_cost_nothing_else(
     )
     assert set(remote.files(saved.ref)) >= {"small.txt", "within/a.txt"}
     monkeypatch.setattr(committing, "caged", beside)
-    monkeypatch.setattr(saving, "FILES_MAX", 5 << 20)
+    monkeypatch.setattr(packer, "FILES_MAX", 5 << 20)
     with workspace(remote, tmp_path / "host", "next") as made:
         tree = Path(made.open())
         for name, size in (("a.bin", 2 << 20), ("b.bin", 4 << 20), ("c.bin", 3 << 20)):
@@ -440,7 +440,7 @@ def test_work_that_is_only_beside_is_pushed_without_any_other(remote: Remote, tm
 def test_branches_that_are_torn_or_too_many_are_said(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "TIPS_MAX", 1)
+    monkeypatch.setattr(packer, "TIPS_MAX", 1)
     monkeypatch.setattr(committing, "caged", beside)
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
@@ -451,7 +451,7 @@ def test_branches_that_are_torn_or_too_many_are_said(
         assert saved.left_out == ("refs/heads/two: more branches than 1 with commits of their own",)
         blob = git("rev-parse", "one:one.txt", cwd=tree)
         (tree / ".git/objects" / blob[:2] / blob[2:]).unlink()
-        monkeypatch.setattr(saving, "TIPS_MAX", 10)
+        monkeypatch.setattr(packer, "TIPS_MAX", 10)
         saved = made.save("torn")
     assert saved.left_out[0].startswith("one.txt: its content is missing or torn, in 2 commits such as ")
     assert remote.files(f"{saved.more}^2") == ["a.txt", "two.txt"], "all else of both branches is there"
@@ -535,7 +535,7 @@ def test_no_filter_of_this_machine_runs_on_what_an_agent_wrote(
 ) -> None:
     """G5, G35: git-lfs is a filter of the system, and a user's own settings are no part of the work."""
     if not walls:
-        monkeypatch.setattr(cage, "_walls", lambda: None)
+        monkeypatch.setattr(bwrap, "_walls", lambda: None)
     mark, settings = tmp_path / "ran", tmp_path / "settings"
     settings.write_text(
         f'[filter "lfs"]\n clean = touch {mark}; cat\n smudge = touch {mark}; cat\n required = true\n'
@@ -582,7 +582,7 @@ def test_what_a_killed_save_left_holds_no_other_up(remote: Remote, tmp_path: Pat
 def test_what_the_program_in_the_cage_leaves_is_data_of_a_stranger(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    def run(program: str, request: saving.Request, reads: tuple[str, ...], scratch: str) -> str:
+    def run(program: str, request: packer.Request, reads: tuple[str, ...], scratch: str) -> str:
         out = Path(scratch, "out")
         out.mkdir(exist_ok=True)
         (out / "made.json").unlink(missing_ok=True)

@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.workspace import committing
-from spoold.agents.workspace.git import KILLED, Done, Git, GitFailed
-from spoold.agents.workspace.remote import RemoteAway
-from spoold.agents.workspace.saved import Saved
-from spoold.agents.workspace.workspace import Workspace
+from spoold.agents.workspace.attempt_workspace import RepositoryWorkspace, SavedWork
+from spoold.agents.workspace.git import KILLED, Done, Git, GitFailed, RemoteAway
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 
-def again(made: Workspace) -> Saved:
+def again(made: RepositoryWorkspace) -> SavedWork:
     """What a save comes to, that is tried again as an attempt does."""
     try:
         return made.save("saved")

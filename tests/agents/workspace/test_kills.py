@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.workspace.mirror import Mirror
-from spoold.agents.workspace.places import Places
+from spoold.agents.workspace.workspace_layout import Places
 from tests.agents.workspace.repos import Remote, pushed, workspace
 
 WITHIN_S = 180

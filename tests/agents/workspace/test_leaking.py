@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.profiles import REDACT
-from spoold.agents.workspace import added as reading
-from spoold.agents.workspace import tidying
-from spoold.agents.workspace.added import added
+from spoold.agents.attempt import cleanup
+from spoold.agents.configuration.profiles import REDACT
+from spoold.agents.workspace import secret_scan as reading
+from spoold.agents.workspace.attempt_workspace import RepositoryWorkspace, collect
 from spoold.agents.workspace.git import Git, GitFailed
-from spoold.agents.workspace.leaking import HoldsSecret
-from spoold.agents.workspace.workspace import Workspace, collect
-from spoold.rules.redaction.scanning import Scanner
-from spoold.rules.redaction.spellings import spellings
+from spoold.agents.workspace.secret_scan import HoldsSecret, added
+from spoold.rules.redaction.known_secrets import spellings
+from spoold.rules.redaction.masking import Scanner
 from tests.agents.test_remote import Place
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
@@ -32,7 +31,7 @@ def remote(tmp_path: Path) -> Remote:
     return Remote(tmp_path)
 
 
-def scanned(remote: Remote, top: Path, attempt: int = 1, task: str = "edit", **config: Any) -> Workspace:
+def scanned(remote: Remote, top: Path, attempt: int = 1, task: str = "edit", **config: Any) -> RepositoryWorkspace:
     made = workspace(remote, top / "host", task, attempt, **config)
     made._scanner = SCANNER
     return made
@@ -141,12 +140,12 @@ def test_a_token_is_pushed_and_named_until_it_is_gone(remote: Remote, tmp_path: 
 def test_secrets_that_cannot_be_looked_for_stop_the_push(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from spoold.agents.workspace.remote import WorkspaceFailed
+    from spoold.agents.workspace.git import WorkspaceFailed
 
     def fails(*given: object) -> None:
         raise GitFailed(("rev-list",), 128, "torn")
 
-    monkeypatch.setattr("spoold.agents.workspace.leaking.refuse", fails)
+    monkeypatch.setattr("spoold.agents.workspace.secret_scan.refuse", fails)
     with scanned(remote, tmp_path) as made:
         write(made.open(), {"b.txt": "x"})
         with pytest.raises(WorkspaceFailed, match="secrets cannot be looked for"):
@@ -219,7 +218,7 @@ def test_what_git_says_is_read_to_its_end_or_is_an_error(remote: Remote) -> None
         assert [run.text for run in reading._read(BytesIO(cut))] in ([], [b"x\n"])
 
 
-def left_by_a_kill(remote: Remote, top: Path, text: str, **said: Any) -> Workspace:
+def left_by_a_kill(remote: Remote, top: Path, text: str, **said: Any) -> RepositoryWorkspace:
     """A workspace whose process was killed before it saved anything."""
     made = scanned(remote, top, task="killed", **said)
     made._record = made._record.model_copy(update={"scans": {"tokens": True, "patterns": ["corp-[0-9]+"]}})
@@ -258,8 +257,8 @@ def test_the_process_beside_an_attempt_knows_the_secrets_of_its_profile(
     monkeypatch.setenv("KEY", SECRET)
     monkeypatch.setenv(REDACT, '{"secrets": ["KEY"]}')
     monkeypatch.setattr(os, "nice", lambda step: step)  # or all later tests of this process had what others leave
-    assert tidying.main(str(remote.path), made.places.top) == 0
+    assert cleanup.main(str(remote.path), made.places.top) == 0
     assert remote.refs() == {}
     monkeypatch.delenv(REDACT)
-    assert tidying.main(str(remote.path), made.places.top) == 0
+    assert cleanup.main(str(remote.path), made.places.top) == 0
     assert list(remote.refs()) == ["refs/spool/killed/1"]

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.merge.candidate import Candidate
+from spoold.agents.merge.candidates import Candidate
 from spoold.agents.workspace import committing, lfs
-from spoold.agents.workspace.git import GitFailed
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.workspace.git import GitFailed, WorkspaceFailed
 from tests.agents.merge.lanes import land, work
 from tests.agents.sandbox.stage import prepared
 from tests.agents.workspace.kills import beside

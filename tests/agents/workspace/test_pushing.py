@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.merge.candidate import Candidate
-from spoold.agents.workspace import pushing
-from spoold.agents.workspace.git import Git
+from spoold.agents.merge.candidates import Candidate
+from spoold.agents.workspace import publishing
+from spoold.agents.workspace.git import Git, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.publishing import publish, publish_branch
-from spoold.agents.workspace.remote import RemoteRefused, WorkspaceFailed
 from tests.agents.merge.lanes import land, work
 from tests.agents.workspace.repos import Remote, git, pushed, write
 
@@ -54,7 +53,7 @@ def test_a_merge_lands_after_a_machine_died_in_its_push(
 ) -> None:
     dies_while_it_pushes(remote, "refs/heads/main")
     assert locks(remote) == ["HEAD.lock", "refs/heads/main.lock"]
-    monkeypatch.setattr(pushing, "HELD_S", 0.2)
+    monkeypatch.setattr(publishing, "HELD_S", 0.2)
     outcome = land(remote, tmp_path, one)
     assert outcome.whole
     assert remote.commit("main") == outcome.after == outcome.tested[0]
@@ -66,7 +65,7 @@ def test_work_gets_its_reference_after_a_machine_died_in_its_push(
 ) -> None:
     dies_while_it_pushes(remote, "refs/spool/two/1")
     assert locks(remote) == ["refs/spool/two/1.lock"]
-    monkeypatch.setattr(pushing, "HELD_S", 0.2)
+    monkeypatch.setattr(publishing, "HELD_S", 0.2)
     assert pushed(remote, tmp_path / "agents", "two", {"c.txt": "two\n"}) == "refs/spool/two/1"
 
 
@@ -76,7 +75,7 @@ def test_a_push_that_goes_on_is_waited_for(
     lock = remote.path / "refs" / "heads" / "main.lock"
     lock.touch()
     waited = threading.Event()
-    monkeypatch.setattr(pushing, "sleep", lambda s: waited.set())
+    monkeypatch.setattr(publishing, "sleep", lambda s: waited.set())
     found = []
     merge = threading.Thread(target=lambda: found.append(land(remote, tmp_path, one)))
     merge.start()
@@ -92,7 +91,7 @@ def test_a_lock_that_changes_is_never_removed(
 ) -> None:
     lock = remote.path / "refs" / "heads" / "main.lock"
     lock.touch()
-    monkeypatch.setattr(pushing, "sleep", lambda s: lock.write_text(lock.read_text() + "x"))
+    monkeypatch.setattr(publishing, "sleep", lambda s: lock.write_text(lock.read_text() + "x"))
     with pytest.raises(WorkspaceFailed, match=r"main\.lock': File exists"):
         land(remote, tmp_path, one)
     assert lock.exists()
@@ -102,7 +101,7 @@ def test_a_lock_that_changes_is_never_removed(
 def test_a_lock_of_another_reference_stays(
     remote: Remote, one: Candidate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pushing, "HELD_S", 0.0)
+    monkeypatch.setattr(publishing, "HELD_S", 0.0)
     others = [remote.path / "packed-refs.lock", remote.path / "refs" / "heads" / "other.lock"]
     for other in others:
         other.touch()
@@ -145,7 +144,7 @@ def test_names_that_only_look_alike_are_in_nobodys_way(remote: Remote, monkeypat
     for name in ("refs/heads/spoo", "refs/heads/x/refs/heads/spool", "refs/heads/spool/tt", "refs/tags/spool"):
         git("update-ref", name, "main", cwd=remote.path)
     publish_branch(Git(str(remote.path)), str(remote.path), remote.commit("main"), "spool/t")
-    monkeypatch.setattr(pushing, "_freed", lambda *said: False)
+    monkeypatch.setattr(publishing, "_freed", lambda *said: False)
     (remote.path / "refs" / "heads" / "spool" / "t.lock").touch()
     other = git("commit-tree", "main^{tree}", "-m", "x", cwd=remote.path)
     with pytest.raises(WorkspaceFailed, match="cannot be pushed") as raised:

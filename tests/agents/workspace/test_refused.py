@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import committing, saving
-from spoold.agents.workspace.workspace import collect
+from spoold.agents.workspace import committing, packer
+from spoold.agents.workspace.attempt_workspace import collect
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.refused import ALONE, FILES, HISTORY, Made
 from tests.agents.workspace.repos import Remote, git, workspace, write
@@ -71,7 +71,7 @@ def broken(made: Made, remote: Remote, told: Sequence[str]) -> Iterator[str]:
 def test_all_else_is_on_the_remote(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, number: int
 ) -> None:
-    monkeypatch.setattr(saving, "TOLD_MAX", 1000)
+    monkeypatch.setattr(packer, "TOLD_MAX", 1000)
     monkeypatch.setattr(committing, "caged", beside)
     with workspace(remote, tmp_path / "host") as made:
         left = Made(Path(made.open()), random.Random(f"{seed} {number}"))

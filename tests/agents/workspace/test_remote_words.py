@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace.git import Git, GitFailed
+from spoold.agents.workspace.git import Git, GitFailed, RemoteAway, RemoteRefused, WorkspaceFailed, failure, said
 from spoold.agents.workspace.publishing import publish
-from spoold.agents.workspace.remote import RemoteAway, RemoteRefused, WorkspaceFailed, failure, said
 from tests.agents.workspace.repos import Remote
 
 URL = "https://git.example/a.git"

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import committing, retention
-from spoold.agents.workspace.places import Places
-from spoold.agents.workspace.remote import WorkspaceFailed
-from spoold.agents.workspace.retention import Judged
-from spoold.agents.workspace.showing import find, list_workspaces
-from spoold.agents.workspace.workspace import collect
+from spoold.agents.workspace import committing, workspace_retention
+from spoold.agents.workspace.attempt_workspace import collect
+from spoold.agents.workspace.git import WorkspaceFailed
+from spoold.agents.workspace.workspace_layout import Places
+from spoold.agents.workspace.workspace_retention import Judged, find, list_workspaces
 from spoold.protocol.errors import NotFound
 from spoold.system.remover import Left
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
@@ -165,7 +164,7 @@ def test_folders_of_any_depth_are_saved_and_go(remote: Remote, host: Path) -> No
         deep(Path(made.home) / "deep")
         deep(tree / ".git" / "objects" / "d")
         made.save("nothing")
-    assert retention.size_of(str(host)) > 3 * 1300
+    assert workspace_retention.size_of(str(host)) > 3 * 1300
     assert [one.removed for one in judged(host)] == [True]
     assert not os.listdir(host / "work")
 
@@ -177,7 +176,7 @@ def test_what_cannot_be_removed_is_said_and_is_not_unsaved(
     pushed(remote, host, "nothing", {})
     (host / "work" / "half.123456").mkdir()
     stays = Left("/where/it is", "something is mounted on it; run: umount '/where/it is'", 3 << 20)
-    monkeypatch.setattr(retention, "remove", lambda folder: [stays])
+    monkeypatch.setattr(workspace_retention, "remove", lambda folder: [stays])
     found = judged(host)
     assert [(one.removed, one.unsaved) for one in found] == [(False, False)] * 2
     assert {one.why for one in found} == {
@@ -203,7 +202,7 @@ def test_beyond_the_quota_what_is_safe_goes_early_and_what_is_not_is_named(remot
 def test_a_file_with_two_names_takes_its_room_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * (1 << 20))
     os.link(tmp_path / "a", tmp_path / "b")
-    assert 1 << 20 <= retention.size_of(str(tmp_path)) < 2 << 20
+    assert 1 << 20 <= workspace_retention.size_of(str(tmp_path)) < 2 << 20
 
 
 def test_a_workspace_that_is_not_here_is_said(host: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace.places import Places
-from spoold.agents.workspace.workspace import collect
+from spoold.agents.workspace.attempt_workspace import collect
+from spoold.agents.workspace.workspace_layout import Places
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 KINDS = ("clone", "worktree")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.remote import RemoteAway, WorkspaceFailed
-from spoold.agents.workspace.submodules import addresses
+from spoold.agents.workspace.attempt_workspace import addresses
+from spoold.agents.workspace.git import Git, RemoteAway, WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
 
@@ -193,7 +192,7 @@ def test_addresses_are_those_of_the_base(tmp_path: Path, repo: str, url: str, fo
 
 
 def test_only_a_clone_has_them(tmp_path: Path) -> None:
-    from spoold.agents.workspace.config import WorkspaceConfig
+    from spoold.agents.workspace.repository_config import WorkspaceConfig
 
     with pytest.raises(ValueError, match="fetches no submodules"):
         WorkspaceConfig.model_validate({"repo": "/r", "kind": "worktree", "submodules": "fetch"})

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import surviving
-from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.workspace import mirror
+from spoold.agents.workspace.git import Git, WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed
 
 
@@ -23,7 +22,7 @@ def remote(tmp_path: Path) -> Remote:
     return made
 
 
-def mirror(top: Path) -> Path:
+def mirror_of(top: Path) -> Path:
     """The git directory of the mirror."""
     (found,) = (top / "mirrors").glob("*.git")
     return found
@@ -31,11 +30,11 @@ def mirror(top: Path) -> Path:
 
 def loose(top: Path) -> list[Path]:
     """The single objects of the mirror."""
-    return sorted(path for path in (mirror(top) / "objects").glob("??/*") if len(path.parent.name) == 2)
+    return sorted(path for path in (mirror_of(top) / "objects").glob("??/*") if len(path.parent.name) == 2)
 
 
 def restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surviving, "this_start", lambda: "another start")
+    monkeypatch.setattr(mirror, "this_start", lambda: "another start")
 
 
 def cut(path: Path, size: int) -> None:
@@ -55,13 +54,13 @@ def test_a_mirror_is_whole_again_after_a_power_cut(
     assert pushed(remote, tmp_path, "three", {"e.txt": "three\n"}) == "refs/spool/three/1"
     assert pushed(remote, tmp_path, "one", {"f.txt": "more\n"}, 3) == "refs/spool/one/3"
     assert remote.files("refs/spool/one/3") == ["a.txt", "b.txt", "d.txt", "f.txt"]
-    git("fsck", "--connectivity-only", cwd=mirror(tmp_path))
+    git("fsck", "--connectivity-only", cwd=mirror_of(tmp_path))
 
 
 def test_references_that_were_torn_are_fetched_again(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torn = [path for path in (mirror(tmp_path) / "refs").rglob("*") if path.is_file()]
+    torn = [path for path in (mirror_of(tmp_path) / "refs").rglob("*") if path.is_file()]
     assert len(torn) > 1
     cut(torn[0], 0)
     for path in torn[1:]:
@@ -75,7 +74,7 @@ def test_references_that_were_torn_are_fetched_again(
 def test_a_mirror_whose_head_was_torn_is_a_repository_again(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool
 ) -> None:
-    head = mirror(tmp_path) / "HEAD"
+    head = mirror_of(tmp_path) / "HEAD"
     cut(head, 0)
     if gone:
         head.unlink()
@@ -100,20 +99,20 @@ def test_objects_are_looked_at_once_after_each_start(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str] = []
-    real = surviving.torn
+    real = mirror.torn
 
     def look(directory: str) -> list[str]:
         looks.append(directory)
         return real(directory)
 
-    monkeypatch.setattr(surviving, "torn", look)
+    monkeypatch.setattr(mirror, "torn", look)
     pushed(remote, tmp_path, "three", {"e.txt": "three\n"})
     assert not looks
     restarted(monkeypatch)
     pushed(remote, tmp_path, "four", {"e.txt": "four\n"})
     pushed(remote, tmp_path, "five", {"e.txt": "five\n"})
-    assert looks == [str(mirror(tmp_path))]
+    assert looks == [str(mirror_of(tmp_path))]
 
 
 def test_git_waits_until_the_objects_of_a_mirror_are_on_the_disk(remote: Remote, tmp_path: Path) -> None:
-    assert Git(str(mirror(tmp_path)))("config", "core.fsync").out.strip() == "committed,reference"
+    assert Git(str(mirror_of(tmp_path)))("config", "core.fsync").out.strip() == "committed,reference"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spoold.agents.workspace.attempt import of_attempt
+from spoold.agents.attempt.own_workspace import of_attempt
 from spoold.faces.cli.app import build
 from spoold.protocol.errors import BadFile
 from tests.agents.workspace.repos import Remote, pushed, workspace, write

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace.remote import WorkspaceFailed
+from spoold.agents.workspace.git import WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
 KINDS = ("clone", "worktree")
@@ -223,7 +223,7 @@ def test_a_remote_that_this_user_may_not_write_is_said_before_the_agent_begins(
 
 
 def test_workspaces_do_not_lie_on_the_spool(remote: Remote, tmp_path: Path) -> None:
-    from spoold.agents.workspace.places import Places
+    from spoold.agents.workspace.workspace_layout import Places
     from spoold.protocol.errors import SpoolError
 
     with pytest.raises(SpoolError, match=r"would lie on the spool itself"):

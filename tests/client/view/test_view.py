@@ -5,12 +5,11 @@ from functools import partial
 
 import pytest
 
-from spoold.client.status import status
+from spoold.client.spool.spool_status import status
 from spoold.client.view import AGES, Query
-from spoold.client.view.filling import Filling
-from spoold.client.view.quiet import Quiet
+from spoold.client.view.refresh import Filling, Quiet
 from spoold.protocol.request import Verb
-from spoold.system.memory import MemoryFileSystem
+from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.client.view.watched import Watched
 
 SETTINGS = "[types.command]\nmax_retries = 1\n[retry]\nbackoff_s = 1\n"
@@ -239,7 +238,7 @@ def test_a_leader_that_publishes_nothing_is_looked_for() -> None:
     watched.cluster.crash("m-0001")
     watched.cluster.submit("late.json", '{"id": "late", "command": ["true"]}')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spoold.client.view.pictures.status", partial(status, sleep=watched.cluster.pass_time))
+        patch.setattr("spoold.client.view.refresh.status", partial(status, sleep=watched.cluster.pass_time))
         for _ in range(30):
             watched.cluster.pass_time(1.0)
             watched.view.look()

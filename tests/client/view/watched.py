@@ -9,8 +9,8 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.request import Verb
 from spoold.store import control
-from spoold.store.locate import iter_tasks
 from spoold.store.store import open_store
+from spoold.store.task_location import iter_tasks
 from spoold.system.host import FakeHost
 from tests.support.cluster import Cluster
 from tests.support.counting import CountingFileSystem

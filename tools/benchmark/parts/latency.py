@@ -10,7 +10,7 @@ import os
 import time
 
 from spoold import Spool
-from spoold.client.status import status
+from spoold.client.spool.spool_status import status
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
 from spoold.system.host import SystemHost

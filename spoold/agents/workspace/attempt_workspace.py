@@ -1,0 +1,553 @@
+"""One attempt's workspace: `open` gives a directory, `save` puts its work on the remote, `close` lets it go.
+
+Law: `save` returns only after the remote has the work, or there is none. It may be called again, also after a signal.
+A workspace whose process was killed is saved by the next one that needs its place, or by the retention.
+
+Touches: files, the clock, the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from spoold.agents.sandbox import private_home
+from spoold.agents.workspace import (
+    acceptance,
+    checkout,
+    committing,
+    lfs,
+    publishing,
+    secret_scan,
+    workspace_layout,
+    workspace_retention,
+)
+from spoold.agents.workspace.git import (
+    REMOTE_S,
+    Git,
+    GitFailed,
+    RemoteAway,
+    WorkspaceFailed,
+    address,
+    failure,
+    links,
+    said,
+)
+from spoold.agents.workspace.mirror import HEADS, Mirror
+from spoold.agents.workspace.repository_config import WorkspaceConfig, repository
+from spoold.agents.workspace.workspace_layout import Places, Record
+from spoold.protocol.errors import WrongValue
+from spoold.rules.redaction.masking import Scanner
+from spoold.system.remover import remove
+
+Wall = Callable[[], float]
+
+
+class RepositoryWorkspace:
+    """The workspace of one attempt; not thread-safe. profile: the author of what is committed; places: where it lies.
+
+    directory: where the agent works; home: a private folder for its settings and sessions, which the next attempt on
+    this host has too; resumed: the reference that the work goes on from, '' for the base; returning: whether an
+    earlier attempt of the task was at the same path, and left its home; done: what the agent of that attempt ended
+    with, where only the push was missing, and has been made now. scanner: looks for secrets before a push, None for
+    not at all.
+    """
+
+    def __init__(
+        self,
+        config: WorkspaceConfig,
+        *,
+        task: str,
+        attempt: int,
+        profile: str,
+        environ: Mapping[str, str] = os.environ,
+        wall: Wall = time.time,
+        scanner: Scanner | None = None,
+    ) -> None:
+        self._scanner = scanner
+        self.config, self.resumed, self.returning = config, "", False
+        self.done: dict[str, Any] = {}
+        self._done_at, self._commit, self._aside = "", "", ""
+        self.places = Places(config.dir, environ)
+        self._mirror = Mirror(self.places, config.repo)
+        self._wall = wall
+        self._held: int | None = None
+        self._folder = self.places.workspace(task, environ.get("SPOOL_ROOT", ""))
+        self._record = Record(
+            task=task,
+            attempt=attempt,
+            profile=profile,
+            config=config,
+            spool=environ.get("SPOOL_ROOT", ""),
+            scans=None if scanner is None else scanner.open,
+            began=wall(),
+        )
+
+    @classmethod
+    def left_behind(
+        cls, where: Places, folder: str, record: Record, wall: Wall = time.time, scanner: Scanner | None = None
+    ) -> RepositoryWorkspace:
+        """Return the workspace that lies in a folder, whose lock the caller holds. scanner: of one who knows secrets;
+        else what the attempt itself looked for, but for those."""
+        made = cls(record.config, task=record.task, attempt=record.attempt, profile=record.profile, environ={})
+        made._scanner = scanner or (None if record.scans is None else Scanner({}, **record.scans))
+        made.places, made._mirror = where, Mirror(where, record.config.repo)
+        made._folder, made._record, made._wall = folder, record, wall
+        return made
+
+    def rescue(self) -> Record:
+        """Save what a killed process left, and return the record of it. Errors: WorkspaceFailed, OSError."""
+        if not self._record.saved:
+            self.save(f"{self._record.task}: what attempt {self._record.attempt} left when it ended")
+        self._note(ended=self._wall())
+        return self._record
+
+    @property
+    def directory(self) -> str:
+        """Where the agent works."""
+        return checkout.tree_of(self._folder)
+
+    @property
+    def home(self) -> str:
+        """A private folder beside it, for the agent's settings and sessions."""
+        return os.path.join(self._folder, "home")
+
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """What a sandbox must show read-only besides the directory: the objects of the mirror.
+
+        A worktree needs all of the mirror, and to write there: a sandboxed agent works in a clone.
+        """
+        if self.config.kind != "clone":
+            return ()
+        mirrors = [self._mirror, *(Mirror(self.places, one) for one in self._record.submodules.values())]
+        storages = (os.path.join(mirror.directory, "lfs") for mirror in mirrors)
+        return (*(mirror.objects for mirror in mirrors), *filter(os.path.isdir, storages))
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables that the agent gets: under which name git commits, and that it asks nobody."""
+        named = {}
+        for role in ("AUTHOR", "COMMITTER"):
+            named[f"GIT_{role}_NAME"] = self._record.profile
+            named[f"GIT_{role}_EMAIL"] = address(self._record.profile)
+        return {**named, "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true"}
+
+    def open(self) -> str:
+        """Make the workspace, and return its directory; its setup is still to be run.
+
+        Errors: WorkspaceFailed, which says what is wrong and the fix; OSError. Then it leaves nothing.
+        """
+        self.places.make()
+        if self.config.quota_mb is not None:
+            workspace_retention.make_room(self.places, self.config.quota_mb, self._wall(), self._saver())
+        home = self._take_place()
+        try:
+            if self.config.kind == "none":
+                os.mkdir(self.directory)
+            else:
+                self._fill()
+            self._note(saved=self.config.kind == "none")
+        except GitFailed as failed:
+            self._abandon()
+            raise WorkspaceFailed(
+                f"no workspace of {self.config.repo} can be made in {self._folder}: {failed}"
+            ) from failed
+        except BaseException:
+            self._abandon()
+            raise
+        self._bring(home)
+        return self.directory
+
+    def keep_words(self, said: Mapping[str, Any]) -> None:
+        """Keep what the agent ended with: should all that is missing fail now, a later attempt needs no agent.
+
+        Errors: OSError.
+        """
+        self._note(words=dict(said))
+
+    def save(self, message: str) -> SavedWork:
+        """Commit everything and push it to a reference of this attempt. message: of the commit.
+
+        Errors: WorkspaceFailed where the remote does not take it, or must not have it; the work then stays here.
+        RemoteAway also where a program of ours was killed: it is tried again, without the agent. OSError.
+        """
+        if self.config.kind == "none":
+            return SavedWork("", "", "", "")
+        try:
+            return self._saved(message)
+        except (GitFailed, WorkspaceFailed) as failed:
+            cause = failed if isinstance(failed, GitFailed) else failed.__cause__
+            if isinstance(cause, GitFailed) and cause.killed:
+                text = f"the work in {self._folder} is not saved yet: a program that saves it was killed. {failed}"
+                raise RemoteAway(text) from cause
+            raise
+
+    def _saved(self, message: str) -> SavedWork:
+        record, repo = self._record, self.config.repo
+        text = f"{message.strip() or record.task}\n\nSpool-Task: {record.task}\nSpool-Attempt: {record.attempt}\n"
+        try:
+            made = committing.commit_all(self._mirror, self._folder, record, text)
+        except GitFailed as failed:
+            raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
+        git = checkout.keeper(self._folder)
+        leaks = self._leaks(git, made)
+        lfs.push(git, repo, record.owner, list(made.lfs))
+        more, beside, amiss = self._publish_more(git, made)
+        amiss += leaks
+        ref = ""
+        if made.changed_files:
+            own = (record.ref, record.commit)
+            ref = publishing.publish(git, repo, made.commit, record.task, record.attempt, own)
+        # Asked last: the work is on its own remote by then, whatever others say.
+        amiss += [*made.left_out, *unknown(git, repo, record.owner, made.links, self._folder)]
+        commit = made.commit if ref else ""
+        self._commit = made.commit
+        given = {"ref": ref, "commit": commit, "more_ref": more, "more": made.more}
+        self._note(saved=True, **given, left_out=made.left_out, leaks=tuple(leaks))
+        where = (repo, record.base, ref, made.commit, made.changed_files)
+        return SavedWork(*where, made.left_out, more=more, beside=beside, amiss=tuple(amiss))
+
+    def _leaks(self, git: Git, made: committing.Committed) -> list[str]:
+        """Return where the work holds what looks like a secret. Errors: WorkspaceFailed."""
+        if self._scanner is None:
+            return []
+        commits = [one for one in (made.commit if made.changed_files else "", made.more) if one]
+        try:
+            heads = self._mirror.git("for-each-ref", "--format=%(objectname)", HEADS).lines
+            known = (self._record.base, self._record.start, *heads)
+            secret_scan.refuse(git, commits, known, self._scanner, self.directory)
+            found = (
+                secret_scan.tokens(git, self._record.base, made.commit, self._scanner) if made.changed_files else []
+            )
+        except secret_scan.HoldsSecret:
+            # What is saved next must not go on from there.
+            back = [self._record.commit] if self._record.commit else []
+            git.ask("update-ref", *([] if back else ["-d"]), "refs/heads/saved", *back)
+            raise
+        except GitFailed as failed:
+            raise WorkspaceFailed(f"secrets cannot be looked for in {self._folder}: {failed}") from failed
+        return found
+
+    def _publish_more(self, git: Git, made: committing.Committed) -> tuple[str, tuple[str, ...], list[str]]:
+        """Push what lies beside the work; returns its reference, what it is, and what of it should be in the work.
+
+        Errors: WorkspaceFailed.
+        """
+        if not made.more:
+            return "", (), []
+        record, own = self._record, (self._record.more_ref, self._record.more)
+        words = (self.config.repo, made.more, record.task, record.attempt, own, publishing.MORE)
+        more = publishing.publish(git, *words)
+        beside = {commit: f"{what}: {commit[:12]}, below {more}" for commit, what in made.beside.items()}
+        amiss = [f"{beside[commit]}, which is not in the work" for commit in made.amiss]
+        return more, tuple(beside.values()), amiss
+
+    def content(self, name: str) -> bytes | str:
+        """Return the content of a file of the last save, or in words why there is none. Errors: GitFailed."""
+        if self.config.kind == "none":
+            return acceptance.inside(self.directory, name)
+        found = checkout.blob(checkout.keeper(self._folder), self._commit, name)
+        if found is None and os.path.lexists(os.path.join(self.directory, name)):
+            return "it is not in the work: git ignores it, or it could not be read"
+        return "it is not there" if found is None else found
+
+    def push_branch(self, name: str) -> None:
+        """Push the work to a branch, which an earlier attempt may have made. Errors: WorkspaceFailed."""
+        publishing.publish_branch(checkout.keeper(self._folder), self.config.repo, self._commit, name)
+
+    def unsaved(self) -> dict[str, Any]:
+        """Return where work of this task lies that the remote was not seen to have: folder, attempt, and push, a
+        command that brings it there; {} for none. Errors: OSError."""
+        record = workspace_layout.read_record(self._folder)
+        if record is None or record.saved:
+            return {}
+        push = shlex.join(["spool", "workspace", "gc", "--dir", self.places.top])
+        return {"folder": self._folder, "attempt": record.attempt, "push": push}
+
+    def close(self, *, over: bool = False) -> None:
+        """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. over: no attempt follows.
+
+        Errors: OSError.
+        """
+        if self._held is None:
+            return
+        self._note(ended=self._wall(), **({"words": {}} if over else {}))
+        os.close(self._held)
+        self._held = None
+
+    def __enter__(self) -> RepositoryWorkspace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _fill(self) -> None:
+        """Get the files, from the newest earlier attempt or from the base, and our own repository beside them."""
+        record, config = self._record, self.config
+        wanted = [f"{publishing.prefix(record.task)}*"] if config.resume == "work" else []
+        named = config.base.startswith("refs/") and not config.base.startswith("refs/heads/")
+        wanted += [config.base] if named else []
+        with self._mirror.locked() as git:
+            self._mirror.fetch(git, wanted)
+            base = self._mirror.resolve(git, config.base)
+            earlier_ref = None
+            if config.resume == "work":
+                rows = git("for-each-ref", "--format=%(objectname) %(refname)", publishing.prefix(record.task)).lines
+                earlier = {name: commit for commit, _, name in (row.partition(" ") for row in rows)}
+                earlier_ref = publishing.newest(earlier, record.task, record.attempt)
+            self.resumed, start = earlier_ref or ("", base)
+            branch = checkout.branch_of(record.task, record.attempt)
+            owner = self._mirror.owned(git, base)
+            lfs.fetch(git, config.repo, owner, start)
+            if config.kind == "worktree":
+                admin = checkout.worktree(git, self._folder, branch, start)
+                self._record = record.model_copy(update={"admin": admin})
+        publishing.check(self._mirror.git, config.repo, start, record.task, record.attempt)
+        if config.kind == "clone":
+            checkout.clone(self._mirror, self._folder, branch, start, record.profile)
+        given = {}
+        if config.submodules == "fetch":
+            found = fetched(self.places, self._mirror.git, config.repo, owner, start)
+            for path, (mirror, commit) in found.items():
+                checkout.submodule(mirror, self._folder, path, commit, record.profile)
+                given[path] = mirror.repo
+        checkout.keep(self._mirror, self._folder, self._record)
+        self._record = self._record.model_copy(
+            update={"start": start, "base": base, "owner": owner, "submodules": given}
+        )
+
+    def _take_place(self) -> str | None:
+        """Make this attempt's folder, with its lock; what an earlier attempt left there is saved, and moved aside.
+        Returns where its home is now, if there is one."""
+        held, home = self._set_aside(), None
+        with self.places.arranging():
+            if held is not None:
+                home = self._move(held)
+            number = 0
+            while os.path.lexists(self._folder):
+                number += 1
+                self._folder = f"{self._folder.removesuffix(f'+{number - 1}')}+{number}"
+            os.mkdir(self._folder, mode=0o700)
+            self._held = workspace_layout.take(self._folder)
+        return home
+
+    def _bring(self, home: str | None) -> None:
+        """Take the home of the attempt before, where there is one and its work goes on."""
+        if home is not None and self.config.resume == "work" and os.path.isdir(home):
+            private_home.bring(home, self.home)
+            self.returning = True
+        else:
+            os.mkdir(self.home, mode=0o700)
+        if self.resumed != self._done_at or self.config.resume != "work":
+            self.done = {}  # another machine has gone on from there, or nobody is to
+
+    def _abandon(self) -> None:
+        """Leave nothing of a workspace that could not be made: no agent has been in it."""
+        remove(self._folder)
+        if self._aside:
+            os.rename(self._aside, self._folder)
+            self._follow(self._folder)
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    def _set_aside(self) -> int | None:
+        """Lock and save what lies in this attempt's place; None where nothing does, or a process still uses it."""
+        if not os.path.isdir(self._folder) or (held := workspace_layout.take(self._folder)) is None:
+            return None
+        record = workspace_layout.read_record(self._folder)
+        if record is not None and not record.saved:
+            try:
+                record = self._saver()(self._folder, record)
+            except RemoteAway:
+                os.close(held)
+                raise  # this attempt would begin without that work, and do it again
+            except WorkspaceFailed:
+                return held  # it stays, and is not removed before it could be saved
+        if record is not None:
+            self.done, self._done_at = record.words, record.ref
+        return held
+
+    def _saver(self) -> workspace_retention.Save:
+        return _saver(self.places, self._wall, self._scanner)
+
+    def _move(self, held: int) -> str:
+        """Move what lies in this attempt's place aside, and let it go; returns where its home is now."""
+        record = workspace_layout.read_record(self._folder)
+        aside, number = f"{self._folder}.{record.attempt if record else 0}", 0
+        while os.path.lexists(aside if number == 0 else f"{aside}.{number}"):
+            number += 1
+        aside = aside if number == 0 else f"{aside}.{number}"
+        os.rename(self._folder, aside)
+        self._aside = aside
+        os.close(held)
+        self._follow(aside)
+        return os.path.join(aside, "home")
+
+    def _follow(self, folder: str) -> None:
+        """Tell the mirror where a worktree is now."""
+        record = workspace_layout.read_record(folder)
+        if record is not None and record.admin:
+            checkout.moved(Mirror(self.places, record.config.repo), folder)
+
+    def _note(self, **said: Any) -> None:
+        self._record = self._record.model_copy(update=said)
+        workspace_layout.write_record(self._folder, self._record)
+
+
+def collect(
+    where: Places,
+    keep_s: float | None = None,
+    repo: str | None = None,
+    wall: Wall = time.time,
+    scanner: Scanner | None = None,
+) -> list[workspace_retention.Judged]:
+    """Remove the workspaces that may go, and save what killed processes left. keep_s: in place of what each says;
+    repo: only those of this repository; scanner: looks for secrets in what is saved, None for those that are known
+    without any.
+
+    Errors: OSError.
+    """
+    return workspace_retention.collect(where, wall(), _saver(where, wall, scanner), keep_s, repo)
+
+
+def _saver(where: Places, wall: Wall, scanner: Scanner | None = None) -> workspace_retention.Save:
+    def save(folder: str, record: Record) -> Record:
+        return RepositoryWorkspace.left_behind(where, folder, record, wall, scanner).rescue()
+
+    return save
+
+
+# Submodules: their files, where a profile asks for them, and whether what the work names is on their remotes.
+
+
+_FILE = ".gitmodules"
+_NOT_THERE = ("not our ref", "couldn't find remote ref", "unadvertised object", "bad object")
+
+
+def addresses(git: Git, repo: str, commit: str) -> dict[str, str]:
+    """Return the address of each submodule of a commit, by its path. Errors: GitFailed."""
+    done = git.ask("config", "--blob", f"{commit}:{_FILE}", "--null", "--list")
+    if done.code:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for row in done.names:
+        key, _, value = row.partition("\n")
+        section, _, rest = key.partition(".")
+        name, _, what = rest.rpartition(".")
+        if section == "submodule":
+            found.setdefault(name, {})[what] = value
+    known = {}
+    for one in found.values():
+        if "path" in one and "url" in one and (address := _address(repo, one["url"])):
+            known[one["path"].rstrip("/")] = address
+    return known
+
+
+def fetched(where: Places, git: Git, repo: str, base: str, start: str) -> dict[str, tuple[Mirror, str]]:
+    """Return mirror and commit of each submodule of a commit, fetched. base: the commit whose addresses count.
+
+    Errors: WorkspaceFailed, GitFailed, OSError.
+    """
+    known, found = addresses(git, repo, base), dict[str, tuple[Mirror, str]]()
+    for path, commit in links(git("ls-tree", "-r", "-z", start).names).items():
+        if path in known:
+            mirror = Mirror(where, known[path])
+            with mirror.locked() as inner:
+                mirror.fetch(inner)
+                found[path] = (mirror, mirror.resolve(inner, commit))
+    return found
+
+
+def unknown(git: Git, repo: str, base: str, changed: Mapping[str, str], folder: str) -> list[str]:
+    """Return why submodules of the work cannot be cloned, as sentences. changed: path → commit of those that are not
+    as in the base; folder: of the workspace. Errors: RemoteAway, GitFailed, OSError."""
+    known = addresses(git, repo, base) if changed else {}
+    told = []
+    for path, commit in changed.items():
+        if path not in known:
+            told.append(f"{path}: a submodule that the base does not have, so nobody knows that {commit[:12]} exists")
+        elif why := _missing(known[path], commit, os.path.join(folder, "asked.git")):
+            told.append(f"{path}: the submodule's commit {commit[:12]} is not in {known[path]}: {why}")
+    return told
+
+
+def _missing(address: str, commit: str, folder: str) -> str:
+    """Return why a repository does not have a commit; '' where it has it. Errors: RemoteAway, OSError."""
+    remove(folder)
+    git = Git(folder)
+    os.mkdir(folder, mode=0o700)
+    try:
+        git("init", "--quiet", "--bare", "--template=")
+        words = ("fetch", "--quiet", "--depth=1", "--filter=tree:0", "--no-tags", "--no-write-fetch-head")
+        git(*words, "--", address, commit, within_s=REMOTE_S)
+    except GitFailed as failed:
+        why = failure(failed, f"the repository {address} of a submodule cannot be asked: {said(failed)}")
+        if isinstance(why, RemoteAway):
+            raise why from failed  # nobody is at fault: the work is not judged by that
+        absent = any(words in failed.errors for words in _NOT_THERE)
+        return "push it there" if absent else f"it cannot be asked: {' '.join(failed.errors.split())[-200:]}"
+    finally:
+        remove(folder)
+    return ""
+
+
+def _address(repo: str, url: str) -> str:
+    """Return the address of a submodule, which may be relative to that of the repository; '' for none."""
+    if url.startswith(("./", "../")):
+        url = _joined(repo, url)
+    try:
+        return repository(url)
+    except WrongValue:
+        return ""
+
+
+def _joined(repo: str, url: str) -> str:
+    scheme, mark, rest = repo.partition("://")
+    if not mark:
+        scheme, rest = "", repo
+    host, between, path = rest.partition("/" if mark or repo.startswith("/") else ":")
+    return f"{scheme}{mark}{host}{between}{os.path.normpath(os.path.join(path, url)).lstrip('./')}"
+
+
+# What a save gave the remote.
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWork:
+    """What a save gave the remote. ref: the reference, '' where nothing was to be saved; commit: what it holds;
+    base: the commit of the base that the work began with; changed_files: against where it left the base.
+
+    no_change: nothing differs from the base, so there is no reference; more: the reference of what lies beside the
+    work, and beside: what that is; left_out: what could not be saved. Such a workspace is kept until a person removes
+    it. amiss: why the work is not all that was made. All of these are sentences.
+    """
+
+    repo: str
+    base: str
+    ref: str
+    commit: str
+    changed_files: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    more: str = ""
+    beside: tuple[str, ...] = ()
+    amiss: tuple[str, ...] = ()
+
+    @property
+    def no_change(self) -> bool:
+        """Whether nothing differs from the base."""
+        return not self.ref
+
+    def as_output(self) -> dict[str, Any]:
+        """Return what the result of the task says of it under `workspace`; the merge reads it there."""
+        more = {"more": self.more, "beside": list(self.beside), "left_out": list(self.left_out)}
+        said = {"repo": self.repo, "base": self.base, "ref": self.ref, "commit": self.commit, **more}
+        return {name: value for name, value in said.items() if value or name not in more}

@@ -1,0 +1,762 @@
+"""The program that reads a workspace and packs what is in it: nothing else of ours opens what an agent wrote there.
+
+    python -P -m spoold.agents.workspace.packer
+
+A Request comes on stdin. Into the folder `scratch`, which is its own and stays from one save to the next, it writes
+out/pack-HASH.pack, with all objects that the remote does not have, and out/made.json, see Made.
+
+What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. As for git, a
+file that is in the agent's index is not ignored. Beside the work lies what the agent committed elsewhere: on other
+branches, in the stash, in repositories within; and what it staged, where the file has other content by now, or is
+gone. All of that is in the pack, too, below one commit, so that it is on the remote, and none of it is in the work. A
+repository within whose path the work has as a submodule stays one. The files of any other one are files of the work,
+as they lie there: what creates a project often makes a repository of it, and nobody means that its files are to be
+left out.
+
+Git may refuse what an agent made: a file with such a name, a commit with such a date. Then the program runs again and
+sifts: what git refuses is left out and named, and all else is packed.
+
+Law: it runs in a cage. No setting, hook, filter or reference of the agent's decides what runs. What cannot be read is
+named. It is killed at any point, and the next one begins anew.
+
+Touches: files, processes, the terminal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import resource
+import stat
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+
+from spoold.agents.workspace import lfs, staged
+from spoold.agents.workspace.agent_commits import Commits, git_of
+from spoold.agents.workspace.git import KILLED, Done, Git, GitFailed, commit_of, is_ancestor, quoted, sweep
+from spoold.agents.workspace.git import links as links_of
+from spoold.agents.workspace.looking import looked_over
+from spoold.agents.workspace.sanitize import Sifter
+from spoold.agents.workspace.staged import Entry
+from spoold.protocol.amount import amount, some
+from spoold.protocol.errors import legible
+from spoold.system.remover import remove
+
+# Memory (bytes) of git and of this program, each; a larger file than this is packed as it is read.
+MEMORY, BIG_FILE = 6 << 30, "64m"
+TOLD_MAX, TIPS_MAX, STAGED_TOLD = 20, 2000, 5
+# History of a repository within that is larger (bytes) is named, and does not come to the remote.
+WITHIN_MAX = 256 << 20
+# So much (bytes) of a large file is saved, and so much of all: what git compresses within its time.
+FILE_MAX, FILES_MAX = 4 << 30, 8 << 30
+_EMPTY_FILES = [made(b"blob 0\0").hexdigest() for made in (hashlib.sha1, hashlib.sha256)]
+# Below it lies what was fetched from others.
+_FETCHED = "refs/remotes/"
+# What the references of a mirror begin with that are no agent's, or another attempt's.
+_OF_OTHERS = (_FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
+_SETTINGS = f"""[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tcommitGraph = false
+\tmultiPackIndex = false
+\tbigFileThreshold = {BIG_FILE}
+\tlooseCompression = 1
+\tpackedGitWindowSize = 32m
+\tpackedGitLimit = 512m
+[pack]
+\tcompression = 1
+\tthreads = 2
+\twindowMemory = 64m
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be saved. tree: the files; own, shared, borrows: the git directory, as of `Commits`; scratch: a
+    folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
+    began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
+    agent's own count; sifts: whether to leave out what git refuses, object by object; submodules: path of each that
+    was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; branch: the only
+    reference that is the agent's own, '' where all of them are."""
+
+    tree: str
+    own: str
+    shared: str
+    borrows: str
+    scratch: str
+    objects: str
+    start: str
+    base: str
+    last: str
+    known: list[str]
+    author: str
+    message: str
+    owns: bool
+    sifts: bool
+    submodules: dict[str, str]
+    elsewhere: list[str]
+    branch: str
+
+
+@dataclass(slots=True)
+class Made:
+    """What was saved. commit: the work; more: the commit above all that lies beside it, '' for none; beside: each
+    commit that does, and what it is; amiss: those of them whose changes are in no commit of the work; left_out: what
+    is in neither; links: submodules that the work names otherwise than the base, path → commit; lfs: name and size of
+    objects of git-lfs that are in out/lfs; blocking: paths at which git would wait for ever, or which it
+    has no memory for: then nothing was saved.
+    """
+
+    commit: str = ""
+    more: str = ""
+    beside: dict[str, str] = field(default_factory=dict)
+    amiss: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
+    lfs: dict[str, int] = field(default_factory=dict)
+    blocking: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tip:
+    """A commit that is not in the work. what: where it was, for people; amiss: whether it should have been; None:
+    where its changes are in no commit of the work."""
+
+    what: str
+    commit: str
+    amiss: bool | None = None
+
+
+def main() -> int:
+    """Save what stdin says, in bounds; returns the exit code."""
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most, most))
+    return serve(sys.stdin.read())
+
+
+def serve(text: str) -> int:
+    """Save what a request says; returns the exit code."""
+    request = Request(**json.loads(text))
+    out = os.path.join(request.scratch, "out")
+    os.makedirs(out, exist_ok=True)
+    remove(os.path.join(out, "lfs"))
+    for name in os.listdir(out):
+        os.unlink(os.path.join(out, name))
+    try:
+        made = Saver(request).save(os.path.join(out, "pack"))
+    except GitFailed as failed:
+        sys.stderr.write(f"{failed}\n")
+        return KILLED if failed.killed else 1
+    with open(os.path.join(out, "made.json"), "w", encoding="ascii") as file:
+        json.dump(asdict(made), file)
+    return 0
+
+
+class Saver:
+    """One save."""
+
+    def __init__(self, request: Request) -> None:
+        self._said = request
+        self._made = Made()
+        self._tips: list[_Tip] = []
+        self._within = dict[str, Commits]()
+        self._git = _scratch(request.scratch).set(lfs.filters())
+        self._sifter: Sifter | None = None
+        self._large = frozenset[str]()
+        self._staged = dict[str, list[Entry] | None]()
+        self._there = dict[str, set[str]]()
+
+    def save(self, pack: str) -> Made:
+        """Save it all, into a pack of this name. Errors: GitFailed."""
+        said, made = self._said, self._made
+        made.blocking, paths, large = looked_over(said.tree)
+        if made.blocking:
+            return made
+        found = Commits(said.own, said.shared, said.borrows)
+        if not (said.owns and found.trusted()):
+            found = Commits("", "")
+        self._borrow([said.objects, *([found.objects] if found.shared else ())])
+        self._staged[""] = self._index_of(found, "")
+        self._open_within(paths)
+        opened = [one.objects for one in (found, *self._within.values()) if one.shared]
+        self._borrow([said.objects, *said.submodules.values(), *opened])
+        self._staged |= {path: self._index_of(one, path) for path, one in self._within.items()}
+        self._leave_out(large)
+        if said.sifts:
+            self._sift([found, *self._within.values()])
+        made.commit = self._work(found)
+        changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
+        made.links = _changed_links(changed)
+        for path in links_of(self._git("ls-tree", "-r", "-z", made.commit).names):
+            self._submodule_files(path)
+        for path, one in self._within.items():
+            self._beside(path, one)
+        self._elsewhere(found)
+        self._log_of_head(found)
+        for path, one in {"": found, **self._within}.items():
+            self._only_staged(path, one)
+        if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
+            self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
+        self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
+        self._carry()
+        wanted = [one for one in (made.commit, made.more) if one]
+        lines = "\n".join([*wanted, "--not", *said.known, said.start])
+        self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
+        self._lfs(wanted, found, os.path.join(os.path.dirname(pack), "lfs"))
+        made.left_out = _told([*made.left_out, *(self._sifter.told() if self._sifter is not None else ())])
+        return made
+
+    def _leave_out(self, large: Mapping[str, int]) -> None:
+        """Note the files of these, with their sizes, which are too large to be saved; ignored ones do not count."""
+        ignored, total, out = self._ignored(large) - self._tracked_within(), 0, set[str]()
+        for path, size in sorted(large.items(), key=lambda one: (one[1], one[0])):
+            if path in ignored:
+                continue
+            why = f"and {FILE_MAX >> 20:,} MiB of a file are saved" if size > FILE_MAX else ""
+            if not why and total + size > FILES_MAX:
+                why = f"and {FILES_MAX >> 20:,} MiB of all large files, smaller ones first"
+            if why:
+                out.add(path)
+                self._made.left_out.append(f"{path}: it has {size >> 20:,} MiB, {why}")
+            else:
+                total += size
+        self._large = frozenset(out)
+
+    def _sift(self, repositories: Sequence[Commits]) -> None:
+        """Look at all commits that may be saved, so that each can be taken as git takes it. Errors: GitFailed."""
+        said = self._said
+        self._sifter = Sifter(self._git, [*said.known, *said.elsewhere], [said.start, said.base], said.author)
+        own, *within = repositories
+        others = list(self._own_tips(own).values())
+        others += own.visited() if own.shared else ()
+        others += [name for one in within if one.shared for name in one.references().values()]
+        heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
+        self._sifter.look([*heads, *others])
+
+    def _clean(self, commit: str | None) -> str | None:
+        """Return a commit as it may be saved. Errors: OSError."""
+        return commit if commit is None or self._sifter is None else self._sifter.commit(commit)
+
+    def _work(self, found: Commits) -> str:
+        """Return the commit of all files, on top of the agent's own. Errors: GitFailed."""
+        git, said = self._git, self._said
+        if not found.shared:
+            self._made.left_out.append("its own commits: its .git is not as it was made; its files are saved")
+        head = commit_of(git, [one for one in (self._clean(found.head()), said.start) if one]) or said.start
+        if said.last and commit_of(git, [said.last]) and is_ancestor(git, head, said.last):
+            head = said.last  # the agent has not committed since the last save: this one goes on top of it
+        index = os.path.join(git.directory, "index")
+        working = git.with_tree(said.tree, index).by(said.author)
+        tree = self._files(working, head, said.start)
+        others = filter(None, map(self._clean, found.merging()))
+        merged = [one for one in others if one != head and commit_of(git, [one])]
+        if not merged and tree == _tree_of(git, head):
+            return head
+        parents = [word for one in (head, *merged) for word in ("-p", one)]
+        return working("commit-tree", tree, *parents, "-F", "-", given=said.message).out.strip()
+
+    def _files(self, git: Git, head: str, start: str, above: str = "") -> str:
+        """Return the tree of all files that are not ignored. start: the commit or tree with which the agent's index
+        began; above: the way to them from the top, with its `/`. Errors: GitFailed.
+        """
+        try:
+            git("read-tree", "-m", head)
+        except GitFailed:
+            git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
+        links = {*links_of(git("ls-files", "--stage", "-z").names), *_announced(git)}
+        inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
+        inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
+        large = sorted(path[len(above) :] for path in self._large if path.startswith(above))
+        said = add_all(git, [*inner, *large])
+        said += self._as_staged(git, start, above, [*inner, *links], large)
+        self._made.left_out += [f"{above}: {line}" if above else line for line in said]
+        for path in inner:
+            if path in links:
+                self._link(git, path, self._within[above + path])
+            else:
+                self._add_below(git, path, large, above)
+        tree = git("write-tree").out.strip()
+        return tree if self._sifter is None else self._sifter.tree(tree, above)
+
+    def _as_staged(
+        self, git: Git, start: str, above: str, elsewhere: Collection[str], large: Collection[str]
+    ) -> list[str]:
+        """Have our index name what the agent's own does; returns what was not added. elsewhere: paths below which
+        other repositories are. Errors: GitFailed."""
+        found = self._staged.get(above.rstrip("/"))
+        if found is None:
+            return []
+        ours, others = staged.entries(git), {f"{path}/" for path in elsewhere}
+        mine = [one for one in found if not _is_below(one.path, others)]
+        forced = {one.path for one in mine if one.mode != staged.LINK}.difference(ours, large)
+        files = [path for path in forced if staged.is_file(git.tree, path)]
+        told = add_these(git, files) if files else []
+        staged.restored(git, mine, {*ours, *files})
+        staged.untracked(git, found, ours, start)
+        self._there[above.rstrip("/")] = {content for _, content in ours.values()}
+        return told
+
+    def _link(self, git: Git, path: str, inner: Commits) -> None:
+        """Note the commit that is checked out in a submodule, as git does. Errors: GitFailed."""
+        head = inner.head() if inner.shared else None
+        if head and commit_of(self._git, [head]):
+            git("update-index", "-z", "--index-info", given=f"160000 {head}\t{path}\0")
+
+    def _add_below(self, git: Git, path: str, but: Collection[str], above: str) -> None:
+        """Add the files of a repository within as files, but for these. above: what it is below in the workspace.
+
+        Errors: GitFailed.
+        """
+        index = os.path.join(git.directory, "index-within")
+        with suppress(FileNotFoundError):
+            os.unlink(index)
+        there = self._git.with_tree(os.path.join(git.tree, path), index)
+        listed = there("ls-files", "-z", "--others", "--exclude-standard").names
+        names = {f"{path}/{name}" for name in listed if not name.endswith("/")}
+        names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
+        known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
+        names -= set(known.names)
+        names |= {f"{path}/{name}" for name in self._tracked(above + path) if staged.is_file(there.tree, name)}
+        names -= set(but)
+        self._made.left_out += add_these(git, names)
+
+    def _open_within(self, paths: Sequence[str]) -> None:
+        """Look which repositories within are not ignored, and which of them can be read."""
+        said, ignored = self._said, self._ignored(paths)
+        for path in paths:
+            if path in ignored:
+                continue
+            own = git_of(said.tree, path)
+            one = Commits(own, own, said.submodules.get(path, ""))
+            self._within[path] = one if own and one.trusted() else Commits("", "")
+            if not self._within[path].shared:
+                self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
+
+    def _ignored(self, paths: Collection[str]) -> set[str]:
+        """Return those of these paths that git would ignore."""
+        git = self._git.with_tree(self._said.tree, os.path.join(self._git.directory, "index-none"))
+        found = set(git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names) if paths else set[str]()
+        return found - self._tracked("") if found else found
+
+    def _index_of(self, one: Commits, path: str) -> list[Entry] | None:
+        """Return what is in the index of the repository at a path; None where it has none that can be read."""
+        try:
+            return staged.staged(self._git, one.own) if one.shared else None
+        except GitFailed as failed:
+            if failed.killed:
+                raise
+            whose = f"{path}: " if path else ""
+            self._made.left_out.append(f"{whose}what it had staged: its index cannot be read: {_last(failed)}")
+            return None
+
+    def _tracked(self, path: str) -> set[str]:
+        """Return the names that the repository at a path has in its index; without one, those of the commit that is
+        checked out there. Errors: GitFailed."""
+        found = self._staged.get(path)
+        if found is not None:
+            return {one.path for one in found}
+        head = self._within[path].head() if path else self._said.start
+        done = self._git.ask("ls-tree", "-r", "-z", "--name-only", head or "")
+        return set(done.names) if head and not done.code else set()
+
+    def _tracked_within(self) -> set[str]:
+        """Return the names that repositories within have in their index."""
+        return {f"{path}/{name}" for path in self._within for name in self._tracked(path)}
+
+    def _only_staged(self, path: str, one: Commits) -> None:
+        """Note what a repository has staged that no file and no commit has. Errors: GitFailed."""
+        found = [entry for entry in self._staged.get(path) or () if entry.mode != staged.LINK]
+        git, head = self._git, self._clean(one.head()) if one.shared else None
+        commits = [self._made.commit, self._said.start, self._said.base, *([head] if head else [])]
+        there = {*_EMPTY_FILES, *self._there.get(path, ())}
+        for commit in commits:
+            if found := [entry for entry in found if entry.content not in there]:
+                there |= {content for _, content in staged.of_tree(git, commit).values()}
+        for tip in self._tips[:TOLD_MAX] if found else ():
+            there |= {content for _, content in staged.of_tree(git, tip.commit).values()}
+        found = [entry for entry in found if entry.content not in there]
+        whose, sizes, room = f"{path}: " if path else "", lfs.sizes(git, [one.content for one in found]), FILES_MAX
+        for stage in range(4):
+            kept = []
+            for entry in found:
+                if entry.stage != stage:
+                    continue
+                if (size := sizes.get(entry.content)) is None or size > min(FILE_MAX, room):
+                    why = "is not there" if size is None else f"has {size >> 20:,} MiB, which is too large"
+                    self._made.left_out.append(f"{whose}{entry.path}: the content that was staged {why}")
+                else:
+                    room -= size
+                    kept.append(entry)
+            if kept:
+                self._keep_staged(whose, kept)
+
+    def _keep_staged(self, whose: str, found: Sequence[Entry]) -> None:
+        """Note a commit of these entries, all of one stage."""
+        index = os.path.join(self._git.directory, "index-kept")
+        with suppress(FileNotFoundError):
+            os.unlink(index)
+        git = Git(self._git.directory, index=index).by(self._said.author)
+        names = some([one.path for one in found], STAGED_TOLD)
+        what = f"{whose}what was staged and is in no file: {names}"
+        try:
+            given = "".join(f"{one.mode} {one.content}\t{one.path}\0" for one in found)
+            git("update-index", "-z", "--replace", "--index-info", given=given)
+            tree = git("write-tree").out.strip()
+            tree = tree if self._sifter is None else self._sifter.tree(tree, whose)
+            made = _dated(git, self._said.start)("commit-tree", tree, "-m", what).out.strip()
+        except GitFailed as failed:
+            if self._sifter is None or failed.killed:
+                raise
+            self._made.left_out.append(f"{what}: {_last(failed)}")
+        else:
+            self._tips.append(_Tip(what, made, amiss=False))
+
+    def _beside(self, path: str, one: Commits) -> None:
+        """Note what a repository within has that its own remotes do not have. Errors: GitFailed."""
+        if not one.shared:
+            return
+        git, head = self._git, self._clean(one.head())
+        start = commit_of(git, [head] if head else [])
+        others = {name: commit for name, commit in self._peeled(one.references(), path).items() if commit != start}
+        tips = {"HEAD": start, **others}
+        fetched = [commit for name, commit in others.items() if name.startswith(_FETCHED)]
+        lines = _range(filter(None, tips.values()), [*self._said.elsewhere, self._made.commit])
+        new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
+        if not new.code and int(new.out or 0) > WITHIN_MAX and fetched:
+            # So much was hardly made here: what its remotes are said to have stays with them.
+            tips = {name: commit for name, commit in tips.items() if commit not in fetched}
+            lines = _range(filter(None, tips.values()), [*self._said.elsewhere, *fetched, self._made.commit])
+            new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
+        if new.code and self._sifter is None:
+            raise GitFailed(("rev-list", "--objects"), new.code, new.errors)
+        if new.code or int(new.out or 0) > WITHIN_MAX:
+            why = "they are not whole" if new.code else f"they have more than {WITHIN_MAX >> 20} MiB"
+            self._made.left_out.append(f"{path}: the commits of the repository there: {why}")
+            return
+        own = set(git("rev-list", "--stdin", given=lines).out.split())
+        for name, commit in tips.items():
+            if commit in own:
+                self._tips.append(self._tip_within(path, name, commit))
+
+    def _tip_within(self, path: str, name: str, commit: str) -> _Tip:
+        """Return a commit of a repository within, as it is told."""
+        if name != "HEAD":
+            return _Tip(f"{path}: {name} of a repository within", commit, _amiss(name))
+        # Whether the remote of a submodule has its commit is asked outside.
+        kind = "submodule" if path in self._made.links else "repository within"
+        return _Tip(f"{path}: commits of a {kind}", commit, amiss=False)
+
+    def _submodule_files(self, path: str) -> None:
+        """Note the files of a submodule, where they are not those of the commit that is checked out in it. Without a
+        repository there, none of them is. Errors: GitFailed."""
+        git, said = self._git, self._said
+        where, one = os.path.join(said.tree, path), self._within.get(path)
+        if not os.path.isdir(where) or os.path.islink(where):
+            return
+        found = self._clean(one.head()) if one is not None and one.shared else None
+        head = commit_of(git, [found] if found else [])
+        inner = git.with_tree(where, os.path.join(git.directory, "index-submodule")).by(said.author)
+        with suppress(FileNotFoundError):
+            os.unlink(inner.index)
+        before = _tree_of(git, head) if head else _empty(git)
+        tree = self._files(inner, head or before, head or before, f"{path}/")
+        if tree != before:
+            words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", said.message)
+            made = _dated(inner, head or said.start)(*words).out.strip()
+            self._tips.append(_Tip(f"{path}: changed files of a submodule", made, amiss=True))
+
+    def _own_tips(self, found: Commits) -> dict[str, str]:
+        """Return what references name that may be the agent's own."""
+        tips, only = found.references() if found.shared else {}, self._said.branch
+        return {name: one for name, one in tips.items() if only in ("", name) or not name.startswith(_OF_OTHERS)}
+
+    def _elsewhere(self, found: Commits) -> None:
+        """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
+        git, tips = self._git, self._peeled(self._own_tips(found), "", found.visited() if self._said.branch else None)
+        if not tips:
+            return
+        lines = _range(tips.values(), [*self._said.known, self._said.start, self._made.commit])
+        done = git("rev-list", "--objects", "--stdin", given=lines)
+        new = {row.partition(" ")[0] for row in done.lines}
+        for name, commit in tips.items():
+            if commit not in new:
+                continue
+            if len(self._tips) < TIPS_MAX:
+                branch = name.removeprefix("refs/heads/")
+                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit, _amiss(name)))
+            else:
+                self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
+
+    def _log_of_head(self, found: Commits) -> None:
+        """Note commits that were checked out and that no reference has, as after a reset, or on no branch. Nobody has
+        to merge them. Those that git has removed since are gone. Errors: GitFailed."""
+        git, said = self._git, self._said
+        seen = {self._clean(one) for one in found.visited() if found.shared}
+        seen -= {None, "", self._made.commit, said.start, said.base, said.last, *said.known}
+        if not seen:
+            return
+        rows = git.ask(
+            "cat-file", "--batch-check=%(objecttype) %(objectname)", given="".join(f"{one}\n" for one in seen)
+        )
+        there = [one for kind, _, one in (row.partition(" ") for row in rows.lines) if kind == "commit"]
+        beside = [tip.commit for tip in self._tips]
+        lines = _range(there, [*said.known, said.start, self._made.commit, *beside])
+        done = git.ask("rev-list", "--parents", "--stdin", given=lines)
+        parents = {one for row in done.lines for one in row.split()[1:]}
+        for row in done.lines if not done.code else ():
+            if (one := row.split()[0]) in seen and one not in parents and len(self._tips) < TIPS_MAX:
+                self._tips.append(_Tip("a commit that only the log of HEAD has", one, amiss=False))
+
+    def _peeled(self, tips: Mapping[str, str], path: str, was: Collection[str] | None = None) -> dict[str, str]:
+        """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left
+        out. path: of the repository within this one; was: where the agent itself was in a worktree, whose other
+        references are everybody's. Errors: GitFailed where one is torn, and nobody sifts."""
+        found = self._commits_of(tips)
+        if was is not None:
+            found = {name: one for name, one in found.items() if name == self._said.branch or one in was}
+        if self._sifter is None:
+            return found
+        clean = {name: self._sifter.commit(one) for name, one in found.items()}
+        above = f"{path}: " if path else ""
+        self._made.left_out += [
+            f"{above}{name}: it leads to no whole commit" for name, one in clean.items() if not one
+        ]
+        return {name: one for name, one in clean.items() if one}
+
+    def _commits_of(self, tips: Mapping[str, str]) -> dict[str, str]:
+        if self._sifter is not None:
+            return {name: self._sifter.peeled(one) for name, one in tips.items()}
+        asked = "".join(f"{one}^{{commit}}\n" for one in tips.values())
+        done = self._git.ask("cat-file", "--batch-check=%(objectname)", given=asked)
+        if done.code:
+            raise GitFailed(("cat-file", "--batch-check"), done.code, done.errors)
+        return {name: row for name, row in zip(tips, done.lines, strict=True) if " " not in row}
+
+    def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
+        """Bring out the content of new files of git-lfs. Judged is all that the work has beyond its base, also what
+        earlier attempts made. Errors: GitFailed, OSError."""
+        git, made, said = self._git, self._made, self._said
+        storages = [os.path.join(one, "lfs") for one in (git.directory, found.shared) if one]
+        if not lfs.used(git, made.commit) and not any(map(os.path.isdir, storages)):
+            return  # a pointer is a text like any other there
+        lines = _range(wanted, [*said.known, said.start])
+        names = git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).lines
+        os.makedirs(out, exist_ok=True)
+        made.lfs, missing = lfs.taken_out(storages, dict(lfs.pointers(git, names).values()), out)
+        lacking = set(missing)
+        if lfs.program():  # without it nothing is here of what an earlier attempt gave the server
+            fetched = [*storages, os.path.join(os.path.dirname(said.objects), "lfs")]
+            before = lfs.added(git, said.base, made.commit).values()
+            lacking.update(name for name, size in before if not lfs.has(fetched, name, size))
+        if lacking:
+            why = "" if lfs.program() else ", and git-lfs is not installed on this machine"
+            made.left_out.append(f"the content of {amount(len(lacking), 'file')} of git-lfs: it is not here{why}")
+
+    def _carry(self) -> None:
+        """Make the one commit above all that lies beside the work. Errors: GitFailed."""
+        git, made = self._git, self._made
+        commits = dict.fromkeys(tip.commit for tip in self._tips)
+        if not commits:
+            return
+        said = [f"{tip.commit} {legible(tip.what)}" for tip in self._tips]
+        parents = [word for one in commits for word in ("-p", one)]
+        text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
+        dated = _dated(git.by(self._said.author), made.commit)
+        made.more = dated("commit-tree", _empty(git), *parents, "-F", "-", given=text).out.strip()
+        for tip in self._tips[:TOLD_MAX]:
+            made.beside.setdefault(tip.commit, legible(tip.what))
+            if self._has_changes(tip.commit) if tip.amiss is None else tip.amiss:
+                made.amiss.append(tip.commit)
+
+    def _has_changes(self, commit: str) -> bool:
+        """Whether a commit has changes that no commit of the work has. Errors: GitFailed."""
+        words = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
+        done = self._git.ask(*words, f"{self._made.commit}...{commit}", "--not", self._said.base)
+        return done.code != 0 or done.out.strip() != "0"
+
+    def _borrow(self, folders: Iterable[str]) -> None:
+        info = os.path.join(self._git.directory, "objects", "info")
+        os.makedirs(info, exist_ok=True)
+        with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("".join(f"{quoted(folder)}\n" for folder in folders))
+
+
+def _scratch(folder: str) -> Git:
+    """Return git in a repository of this program's own, without what a killed one left there. Errors: GitFailed."""
+    git = Git(os.path.join(folder, "work.git"))
+    os.makedirs(git.directory, exist_ok=True)
+    sweep(git.directory)
+    with open(os.path.join(git.directory, "config"), "w", encoding="ascii") as file:
+        file.write(_SETTINGS)
+    git("init", "--quiet", "--bare", "--template=")
+    return git
+
+
+def _announced(git: Git) -> list[str]:
+    """Return the paths that the files say are submodules, such as one that was added and not committed."""
+    rows = git.ask("config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").names
+    return [row.partition("\n")[2].rstrip("/") for row in rows]
+
+
+def _changed_links(rows: Sequence[str]) -> dict[str, str]:
+    """Return path and commit of each submodule in rows of `diff-tree --raw`: a row about each path, and the path."""
+    return {
+        path: about.split()[3] for about, path in zip(rows[::2], rows[1::2], strict=True) if about[8:14] == "160000"
+    }
+
+
+def _amiss(name: str) -> bool | None:
+    """Return `amiss` of what a reference names. What is below a remote's name may have been fetched: it is pushed,
+    and nobody is told to merge it."""
+    return False if name.startswith(_FETCHED) else None
+
+
+def _range(wanted: Iterable[str], known: Iterable[str]) -> str:
+    """Return the input of `rev-list --stdin`: what is above these commits, and not above those."""
+    return "".join([*(f"{one}\n" for one in dict.fromkeys(wanted)), *(f"^{one}\n" for one in dict.fromkeys(known))])
+
+
+def _tree_of(git: Git, commit: str) -> str:
+    return git("rev-parse", "--verify", f"{commit}^{{tree}}").out.strip()
+
+
+def _empty(git: Git) -> str:
+    """Return the tree of nothing. Errors: GitFailed."""
+    return git("hash-object", "-t", "tree", "-w", "--stdin").out.strip()
+
+
+def _dated(git: Git, like: str) -> Git:
+    """Return git that commits at the time of another commit: made again, the same is the same commit."""
+    when = git("show", "--no-patch", "--format=%ct", like).out.strip()
+    return git.at(f"@{when} +0000")
+
+
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether a path is below one of these folders, each of which ends with `/`."""
+    return any(path[: at + 1] in folders for at, sign in enumerate(path) if sign == "/") if folders else False
+
+
+def _last(failed: GitFailed) -> str:
+    """Return the last line of what git said."""
+    return (failed.errors.strip().splitlines() or [f"git ended with {failed.code}"])[-1]
+
+
+def _told(lines: Sequence[str]) -> list[str]:
+    kept = [legible(line) for line in lines[:TOLD_MAX]]
+    return [*kept, f"and {len(lines) - TOLD_MAX} more"] if len(lines) > TOLD_MAX else kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+
+
+# Brings files into an index, whatever one of them is: git alone stops at the first file that it cannot convert.
+
+
+_NOT_READ = ("error:", "fatal:", "warning: could not open", "warning: unable to access")
+_ENCODING = "working-tree-encoding"
+_NONE = ("unspecified", "unset", "set")
+_MISENCODED = re.compile(r"'(.+)' (?:from|if encoded as) ")
+_NO_NAME = re.compile(r"error: invalid path '(.+)'", re.IGNORECASE)
+_EXECUTABLE = 0o100
+
+
+def add_all(git: Git, but: Sequence[str]) -> list[str]:
+    """Add all files that are not ignored, but for what is below these paths; returns what was not added, or not as it
+    should be. Errors: GitFailed."""
+    done, odd = _added(git, but), list[str]()
+    if done.code not in (0, 1):
+        encoded = _encoded(git, but)
+        odd = sorted(_misencoded(git, encoded))
+        done = _added(git, [*but, *odd]) if odd else done
+        if done.code not in (0, 1) and encoded:
+            odd = encoded  # git says of some only when it writes them
+            done = _added(git, [*but, *odd])
+    unread = [line for line in done.errors.splitlines() if line.startswith(_NOT_READ)]
+    if done.code not in (0, 1) or (done.code and not unread):
+        raise GitFailed(("add", "--all"), done.code, done.errors)
+    return _plain(unread) + _as_they_are(git, odd)
+
+
+def add_these(git: Git, names: Collection[str]) -> list[str]:
+    """Add these files, and take those that are gone out of the index; returns what was not added, or not as it should
+    be. Errors: GitFailed."""
+    if not _updated(git, names):
+        return []
+    unread = {name for name in names if not _can_be_added(git, name)}
+    odd = _misencoded(git, _with_encoding(git, sorted(set(names) - unread)))
+    failed = _updated(git, set(names) - unread - odd)
+    said = [f"{name}: it cannot be read" for name in sorted(unread)]
+    return [*said, *([failed] if failed else []), *_as_they_are(git, sorted(odd))]
+
+
+def _added(git: Git, but: Iterable[str]) -> Done:
+    words = ("add", "--all", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+    return git.ask(*words, given="\0".join([":(top)", *(f":(exclude,top,literal){path}" for path in but)]))
+
+
+def _plain(lines: Sequence[str]) -> list[str]:
+    """Return what git said, each path once, and in words where its own say little."""
+    names = [found[1] for line in lines if (found := _NO_NAME.fullmatch(line))]
+    again = {f"error: unable to add '{name}' to index" for name in names}
+    rest = [line for line in lines if line not in again and not _NO_NAME.fullmatch(line)]
+    return [*(f"{name}: git takes nothing of this name" for name in names), *rest]
+
+
+def _updated(git: Git, names: Iterable[str]) -> str:
+    """Add files, or none of them; returns why none was, '' where all were."""
+    done = git.ask("update-index", "-z", "--add", "--remove", "--stdin", given="\0".join(sorted(names)))
+    return " ".join(done.errors.split())[-300:] or f"git ended with {done.code}" if done.code else ""
+
+
+def _encoded(git: Git, but: Sequence[str]) -> list[str]:
+    """Return the files for which attributes name an encoding."""
+    outside = [f":(exclude,top,literal){path}" for path in but]
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", ":(top)", *outside)
+    return _with_encoding(git, sorted(set(git(*words).names)))
+
+
+def _with_encoding(git: Git, names: Sequence[str]) -> list[str]:
+    said = git("check-attr", "-z", "--stdin", _ENCODING, given="\0".join(names)).names
+    found = [name for name, value in zip(said[::3], said[2::3], strict=False) if value not in _NONE]
+    return [name for name in found if _can_be_added(git, name)]
+
+
+def _misencoded(git: Git, names: Sequence[str]) -> set[str]:
+    """Return those of these files that git cannot convert: it goes on after each, where it writes nothing."""
+    plain = [name for name in names if "\n" not in name]
+    done = git.ask("hash-object", "--stdin-paths", given="".join(f"{name}\n" for name in plain))
+    said = {found[1] for line in done.errors.splitlines() if (found := _MISENCODED.search(line))}
+    return said.intersection(plain) | (set(names) - set(plain))
+
+
+def _as_they_are(git: Git, names: Sequence[str]) -> list[str]:
+    """Add files with their own bytes; returns what is to be said of each."""
+    plain = [name for name in names if "\n" not in name]
+    done = git("hash-object", "-w", "--no-filters", "--stdin-paths", given="".join(f"{name}\n" for name in plain))
+    rows = "".join(f"{_mode(git, name)} {one}\t{name}\0" for name, one in zip(plain, done.lines, strict=True))
+    git("update-index", "-z", "--index-info", given=rows)
+    why = f"it is not in the encoding that .gitattributes names for it ({_ENCODING})"
+    lost = [f"{name}: {why}, and was not saved" for name in names if "\n" in name]
+    return [*(f"{name}: {why}; its bytes were saved as they are" for name in plain), *lost]
+
+
+def _mode(git: Git, name: str) -> str:
+    try:
+        return "100755" if os.lstat(os.path.join(git.tree, name)).st_mode & _EXECUTABLE else "100644"
+    except OSError:
+        return "100644"
+
+
+def _can_be_added(git: Git, name: str) -> bool:
+    """Whether it is no file that is closed."""
+    path = os.path.join(git.tree, name)
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode) or os.access(path, os.R_OK)
+    except OSError:
+        return True  # it is gone, and git takes it out of the index

@@ -1,0 +1,179 @@
+"""Where workspaces lie on this machine: mirrors, and one folder for each attempt, with its record.
+
+    mirrors/HASH.git      the mirror of a repository; mirrors/HASH.lock its lock
+    work/NAME/            a workspace: tree/ (what the agent sees), home/, keep.git/ (ours), record.json, lock
+
+Law: a record is replaced whole. A workspace without a readable record is half made: no agent has been in it. A
+workspace is in use as long as a process holds the lock of its folder, and the kernel lets go of it with the process.
+
+Touches: files, the environment.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pydantic import ValidationError
+
+from spoold.agents.workspace.repository_config import WorkspaceConfig
+from spoold.protocol.errors import SpoolError
+from spoold.protocol.fields import Strict
+
+RECORD = "record.json"
+
+
+class Record(Strict):
+    """What is known of a workspace. start: the commit with which it began; base: the commit of the base then.
+
+    saved: whether nothing has been made there since the last save; ref and commit: what the remote was given, ''
+    for nothing; more_ref and more: the same of what lies beside the work; left_out: what could not be saved; ended:
+    when it was closed (epoch, s), None while it is open. admin: the git directory of a worktree, '' for a clone;
+    scans: what is looked for besides the task's secrets, None for nothing; leaks: where the work holds what looks
+    like a secret; owner: the newest commit below the base that is no agent's, '' for none: addresses come from there;
+    submodules: path and address of those that were fetched; spool: of which spool the task is; words: what the agent
+    ended with, until nothing is missing any more.
+    """
+
+    task: str
+    attempt: int
+    profile: str
+    config: WorkspaceConfig
+    spool: str = ""
+    start: str = ""
+    base: str = ""
+    owner: str = ""
+    admin: str = ""
+    submodules: dict[str, str] = {}
+    began: float
+    saved: bool = False
+    ref: str = ""
+    commit: str = ""
+    more_ref: str = ""
+    more: str = ""
+    left_out: tuple[str, ...] = ()
+    scans: dict[str, Any] | None = None
+    leaks: tuple[str, ...] = ()
+    words: dict[str, Any] = {}
+    ended: float | None = None
+
+
+class Places:
+    """The folders. top: where all of it lies; by default in the cache of this user."""
+
+    def __init__(self, top: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
+        cache = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        self.top = top or os.path.join(cache, "spoold", "workspaces")
+        root = environ.get("SPOOL_ROOT")
+        if root and os.path.realpath(self.top).startswith(os.path.realpath(root) + os.sep):
+            raise SpoolError(
+                f"the workspaces would lie on the spool itself, in {self.top}. Name a folder on this machine's own "
+                "disk as `dir` of the workspace."
+            )
+        self.mirrors = os.path.join(self.top, "mirrors")
+        self.work = os.path.join(self.top, "work")
+
+    def make(self) -> None:
+        """Make the folders; nobody else may look into them. Errors: OSError."""
+        for folder in (self.top, self.mirrors, self.work):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+
+    def mirror(self, repo: str) -> str:
+        """Return the git directory of a repository's mirror."""
+        return os.path.join(self.mirrors, f"{_digest(repo)}.git")
+
+    def workspace(self, task: str, spool: str) -> str:
+        """Return the folder of a task's present attempt: the same path for each, since agents keep sessions by it."""
+        return os.path.join(self.work, f"{encoded(task)}.{_digest(os.path.realpath(spool) if spool else '')[:6]}")
+
+    @contextmanager
+    def arranging(self) -> Iterator[None]:
+        """Hold the lock under which folders of workspaces are made and moved, within the `with`. Errors: OSError."""
+        self.make()
+        with holding(f"{self.work}.lock"):
+            yield
+
+    def folders(self) -> list[str]:
+        """Return the folders of all workspaces, also half made ones."""
+        try:
+            return sorted(entry.path for entry in os.scandir(self.work) if entry.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return []
+
+
+def encoded(task: str) -> str:
+    """Return a task's id as a part of a reference: git takes neither two dots nor `.lock` at the end."""
+    return re.sub(r"\.(?=lock$)", "%2E", task.replace("..", ".%2E"), flags=re.IGNORECASE)
+
+
+def read_record(folder: str) -> Record | None:
+    """Return the record of a workspace; None for one that is half made. Errors: OSError but for a missing file."""
+    try:
+        with open(os.path.join(folder, RECORD), "rb") as file:
+            return Record.model_validate_json(file.read())
+    except (FileNotFoundError, NotADirectoryError, ValidationError):
+        return None
+
+
+def write_record(folder: str, record: Record) -> None:
+    """Replace the record. Errors: OSError."""
+    path = os.path.join(folder, RECORD)
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        file.write(record.model_dump_json())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)
+
+
+def take(folder: str) -> int | None:
+    """Lock a workspace for this process; returns the descriptor that holds it, None where another holds it, or where
+    the folder is gone.
+
+    Errors: OSError.
+    """
+    try:
+        held = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    with suppress(BlockingIOError):
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return held
+    os.close(held)
+    return None
+
+
+def is_taken(folder: str) -> bool:
+    """Return whether some process has locked a workspace, in doubt True. It asks the kernel (proc_locks(5)) and tries
+    no lock: that would be in the way of another for a moment. Devices are not compared, since Btrfs has two names."""
+    try:
+        inode = os.stat(os.path.join(folder, "lock")).st_ino
+    except FileNotFoundError:
+        return False
+    try:
+        with open("/proc/locks", encoding="ascii") as file:
+            return any("FLOCK" in line and f":{inode} " in line for line in file)
+    except OSError:
+        return True
+
+
+@contextmanager
+def holding(path: str) -> Iterator[int]:
+    """Hold the lock of that path within the `with`, waiting for it as long as it takes. Errors: OSError."""
+    held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield held
+    finally:
+        fcntl.flock(
+            held, fcntl.LOCK_UN
+        )  # a helper of git that outlives its command may have a copy of the descriptor
+        os.close(held)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -1,0 +1,201 @@
+"""What the gates decide by, as a client can see it, for `explain` and `ls`: counted resources, the state of what a
+task waits for, and what tasks lend while they wait.
+
+Law: looks and never touches. The figures are those of the leader's last snapshot; one that is missing or cannot be
+read counts as 0, and the leader alone decides by its own count. A batch that a task waits for costs a read of each of
+its tasks, and of all other tasks of the spool. That a task wants its slot back is what its loan in control/ says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from spoold.client.read.histories import vanished
+from spoold.client.read.selecting import select
+from spoold.client.read.task_info import read_content, text_in
+from spoold.protocol import codec
+from spoold.protocol.amount import amount, some
+from spoold.protocol.errors import BadFile
+from spoold.protocol.lifecycle import ENDED, State
+from spoold.protocol.names import key, parse_task
+from spoold.protocol.request import Request, Verb
+from spoold.protocol.snapshot import Snapshot
+from spoold.protocol.task import Task
+from spoold.protocol.timestamps import moment
+from spoold.rules.answers.selection import Selection
+from spoold.rules.gates import breaker_gate, budget_gate, limit_gates
+from spoold.rules.gates.budget_gate import book_seen
+from spoold.rules.gates.dependency_gates import batch_in
+from spoold.rules.gates.facts import Known, LaneFacts, Parent, parent_in
+from spoold.rules.gates.limit_gates import told_of_lent
+from spoold.rules.gates.registry import gather
+from spoold.rules.gates.resources import (
+    BREAKER,
+    CLASS,
+    LIMIT,
+    QUOTA,
+    RATE,
+    TYPE,
+    UNKNOWN,
+    Capacity,
+    KeptUnits,
+    Resources,
+    shares_of,
+    stock_seen,
+)
+from spoold.store import heartbeats
+from spoold.store.existence import Unreadable, readable
+from spoold.store.store import Store
+from spoold.store.task_location import Located, locate_many
+
+
+def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneFacts:
+    """Return the facts of lanes, with the stock that the last snapshot shows; None: of no snapshot.
+
+    file: the name in waiting/ of the one task that is asked about: what is kept for those before it counts.
+    """
+    resources = Resources(known.settings)
+    types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
+    gates: Mapping[str, Mapping[str, Any]] = snapshot.gates if snapshot is not None else {}
+    used = {f"{TYPE}{kind}" if kind else UNKNOWN: counts.get("active", 0) for kind, counts in types.items()}
+    due = {f"{TYPE}{kind}": counts.get("back", 0) for kind, counts in types.items() if kind}
+    doubtful: dict[str, int] = {}
+    opens: dict[str, float] = {}
+    for gate, prefix in (("limit", LIMIT), ("rate", RATE)):
+        for name, said in _rows(gates, gate):
+            used[f"{prefix}{name}"] = _whole(said.get("used"))
+            doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
+            due[f"{prefix}{name}"] = _whole(said.get("back"))
+            if (opened := moment(said.get("opens"))) is not None:
+                opens[f"{prefix}{name}"] = opened
+    breakers = breaker_gate.book_seen(gates)
+    known = replace(known, more={**known.more, budget_gate.NAME: book_seen(gates), breaker_gate.NAME: breakers})
+    capacity = dict(resources.capacity)
+    for name, said in _rows(gates, "quota"):
+        if "trying" in said:
+            capacity[f"{QUOTA}{name}"] = Capacity(1, f"limit {name}", f"[limits.{name}]", most=0)
+            used[f"{QUOTA}{name}"] = int(bool(said["trying"]))
+    for kind, trying in breakers.trying.items():
+        capacity[f"{BREAKER}{kind}"] = Capacity(1, f"type {kind}", f"[types.{kind}] breaker", most=0)
+        used[f"{BREAKER}{kind}"] = int(bool(trying))
+    classes = _rows(gates, "class")
+    used |= {f"{CLASS}{name}": _whole(said.get("used")) for name, said in classes}
+    due = {name: units for name, units in due.items() if units}
+    due |= {f"{CLASS}{name}": units for name, said in classes if (units := _whole(said.get("back")))}
+    nodes = snapshot.nodes if snapshot is not None else ()
+    shares = shares_of(known.settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
+    stock = stock_seen(capacity, used, doubtful)
+    stock = replace(
+        stock, shares=shares if classes else None, wanted=frozenset(due), due=due, kept=_kept(gates, file)
+    )
+    unserved = {name for name, _ in _rows(gates, limit_gates.WORKER)}
+    return LaneFacts(known, resources, stock, gather(known), opens, unserved.__contains__)
+
+
+def _kept(gates: Mapping[str, Mapping[str, Any]], file: str) -> dict[str, KeptUnits]:
+    """Return the units that are kept back for tasks before this one."""
+    found: dict[str, KeptUnits] = {}
+    for name, said in gates.get("kept", {}).items():
+        for row in said if isinstance(said, list | tuple) and file else ():
+            waits = parse_task(str(row.get("file"))) if isinstance(row, dict) else None
+            if waits is not None and waits.encode() < file:
+                before = found.get(name, KeptUnits(0, waits.id))
+                found[name] = replace(before, units=before.units + _whole(row.get("units")))
+    return found
+
+
+def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, said) for name, said in gates.get(gate, {}).items() if isinstance(said, dict)]
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+# The state of what a task waits for: other tasks, and batches.
+
+
+NAMED = 3
+
+
+def parents_seen(store: Store, wanted: Iterable[str]) -> tuple[dict[str, Parent], dict[str, str]]:
+    """Return the state of each of these parents, and its place in words. Errors: OSError."""
+    batches = {parent: batch for parent in wanted if (batch := batch_in(parent)) is not None}
+    tasks = set(wanted) - batches.keys()
+    found = locate_many(store, tasks) if tasks else {}
+    parents = {p: parent_in(found[p].state) if p in found else Parent.UNKNOWN for p in tasks}
+    places = {p: _place(where) for p, where in found.items()}
+    gone = vanished(store, tasks - found.keys())
+    places |= {p: f"{gone[key(p)]}, and another program removed its file" for p in tasks if key(p) in gone}
+    for parent, batch in batches.items():
+        parents[parent], places[parent] = _batch(store, batch)
+    return parents, places
+
+
+def _batch(store: Store, batch: str) -> tuple[Parent, str]:
+    """The state of a batch, and how many of its tasks have not ended; without archived tasks if there are others."""
+    found = list(select(store, Selection(batches=(batch,)))) or list(
+        select(store, Selection(batches=(batch,)), archived=True)
+    )
+    if not found:
+        return Parent.UNKNOWN, ""
+    still = [one.id for one in found if one.state not in ENDED and not _waits_itself(store, one, batch)]
+    if not still:
+        return Parent.COMPLETED, ""
+    return Parent.OPEN, f"not ended: {len(still)} of {amount(len(found), 'task')}: {some(still, NAMED)}"
+
+
+def _waits_itself(store: Store, located: Located, batch: str) -> bool:
+    """Whether a task of the batch waits for all others of it."""
+    if located.name is None or not located.name.conditional:
+        return False
+    return key(text_in(read_content(store, located), "after_batch")) == key(batch)
+
+
+def _place(located: Located) -> str:
+    return f"claimed by {located.node}" if located.state is State.CLAIMED else located.state.value
+
+
+# What tasks lend while they wait, for `explain`: what one wants back, in words, and who above another one waits.
+
+
+def wanted_back(
+    store: Store, located: Located, requests: Iterable[Request], picture: Snapshot, now: float
+) -> tuple[str, ...]:
+    """Return what the task waits for; empty where it wants nothing back, or cannot be read. now: s since 1970."""
+    asks = (request.verb is Verb.REGAIN and key(request.target) == key(located.id) for request in requests)
+    if any(asks):
+        with contextlib.suppress(BadFile, Unreadable, FileNotFoundError), readable(located.path):
+            lane = codec.load_task(store.fs.read(located.path), located.path).lane
+            facts = facts_seen(Known(now, store.settings, ()), picture).of(lane.encode())
+            return tuple(told_of_lent(facts.uses, facts.stock)) or ("the leader's answer",)
+    return ()
+
+
+def waiting_above(store: Store, task: Task) -> tuple[str, ...]:
+    """Return the keys of the tasks above a task that locks something whose slots are lent. Errors: OSError."""
+    found: dict[str, bool] = {}
+    lent = None
+    above = task.parent if task.locks.write or task.locks.read else None
+    while above and key(above) not in found:
+        lent = lent_slots(store) if lent is None else lent
+        located = locate_many(store, [above]).get(above)
+        if located is None:
+            break
+        waits = located.state is State.CLAIMED and (key(located.id), located.attempt) in lent
+        found[key(located.id)] = waits
+        above = text_in(read_content(store, located), "parent")
+    return tuple(task_key for task_key, waits in found.items() if waits)
+
+
+def lent_slots(store: Store) -> set[tuple[str, int]]:
+    """Return the attempts whose slot is lent, as their workers say: key and number."""
+    return {
+        (key(run.id), run.attempt)
+        for beat in heartbeats.read_all(store.fs).values()
+        for run in beat.running
+        if run.lent
+    }

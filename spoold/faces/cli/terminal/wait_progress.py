@@ -1,0 +1,81 @@
+"""Waiting for tasks: a bar on a terminal, and once in a long wait without any start, why a task has not begun.
+
+Law: the bar is on stderr, and only on a terminal, so that a program that reads the output never meets it. The hint is
+said once at most, and not at all if a task that it looks at has begun. It does not delay or end the wait: an error in
+it is dropped, since the wait itself reports an unreadable spool.
+
+Touches: threads, the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from threading import Timer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spoold.client.spool_client import SpoolClient
+    from spoold.protocol.result import Result
+
+
+def wait_with_bar(spool: SpoolClient, ids: list[str], timeout: float | None) -> dict[str, Result]:
+    """Wait for tasks, timeout in seconds; the bar is on stderr, and goes when it is over. Errors: as Spool.wait."""
+    with saying_why(spool, ids):
+        return _wait(spool, ids, timeout)
+
+
+def _wait(spool: SpoolClient, ids: list[str], timeout: float | None) -> dict[str, Result]:
+    if not sys.stderr.isatty():
+        return spool.wait(ids, timeout)
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    failed = 0
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("waiting", total=len(ids))
+
+        def tell(came: dict[str, Result]) -> None:
+            nonlocal failed
+            failed += sum(result.status not in ("success", "skipped") for result in came.values())
+            bar.update(task, advance=len(came), description=f"waiting, {failed} failed" if failed else "waiting")
+
+        return spool.wait(ids, timeout, progress=tell)
+
+
+# Explains once, in a long wait without any start, why a task has not begun: a task itself cannot say that.
+
+
+SAY_AFTER_S = 10.0
+# At most so many of the tasks are looked at.
+LOOKED_AT = 100
+
+
+@contextlib.contextmanager
+def saying_why(spool: SpoolClient, ids: Sequence[str]) -> Iterator[None]:
+    """Wrap a wait for these tasks: if none has begun after SAY_AFTER_S, say on stderr why the first has not."""
+    timer = Timer(SAY_AFTER_S, _say, (spool.directory, ids[:LOOKED_AT]))
+    timer.daemon = True  # the program does not wait for an explanation
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say(directory: str, ids: Sequence[str]) -> None:
+    from spoold.client.spool_client import SpoolClient
+    from spoold.faces.cli.terminal.output import remark, sentence
+    from spoold.protocol.errors import SpoolError
+    from spoold.protocol.lifecycle import State
+
+    # The wait itself reports an unreadable spool, after a while.
+    with contextlib.suppress(SpoolError, OSError), SpoolClient(directory) as spool:
+        found = spool.locate_all(ids)
+        if not found or any(one.state not in (State.PENDING, State.WAITING, State.READY) for one in found):
+            return
+        answer = spool.explain(found[0].id)
+        change = f" What would change it: {answer.reasons[0].change}." if answer.reasons else ""
+        remark(f"spool: {answer.id} has not begun: {sentence(answer.verdict)}.{change}")

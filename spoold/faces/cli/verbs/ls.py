@@ -1,0 +1,134 @@
+"""`spool ls`: the tasks of a spool.
+
+Law: without --long, --type and --batch, names alone are read, and no task file is opened.
+
+Touches: the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spoold.faces.cli.terminal import output, task_selection
+from spoold.faces.cli.terminal.global_options import session
+from spoold.protocol.amount import figure, length
+
+if TYPE_CHECKING:
+    from spoold.client.read.long_listing import Row
+    from spoold.client.read.selecting import Located, Selection
+    from spoold.client.spool_client import SpoolClient
+
+EPILOG = """Example: spool ls --state failed
+
+Example: spool ls --long --batch nightly --state claimed,failed"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("ls", epilog=EPILOG)(ls)
+
+
+def ls(
+    ctx: typer.Context,
+    batches: task_selection.BATCHES = None,
+    types: task_selection.TYPES = None,
+    states: task_selection.STATES = None,
+    archived: Annotated[bool, typer.Option("--all", help="Also the tasks in the archive.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="At most N tasks; 0: all.")] = 0,
+    quiet: output.QuietOption = False,
+    long: Annotated[
+        bool,
+        typer.Option(
+            "--long",
+            "-l",
+            help="Also type, age, run time, charges on its retry budget, its worker's silence, tokens, cost, why it "
+            "waits or failed, and the last line of its log. With --json, too.",
+        ),
+    ] = False,
+    as_json: output.JsonOption = False,
+) -> None:
+    """List tasks.
+
+    Ordered by state: pending first, rejected last. Options select the tasks that fit all of them. A plain list reads
+    only names, and is the fastest.
+    """
+    selection = task_selection.selection_of(batches, types, states)
+    with session(ctx).spool() as spool, spool.reaching():
+        rows = _rows(spool, selection, archived=archived)
+        rows = islice(rows, limit) if limit else rows
+        if long and not quiet:
+            _print_long(spool, rows, as_json=as_json)
+        elif as_json:
+            output.print_json([_as_json(located) for located in rows])
+        elif quiet:
+            for located in rows:
+                output.print_line(output.one_line(located.id, 300))
+        else:
+            header = ("ID", "STATE", "ATTEMPT", "WORKER", "LANE")
+            output.print_table(header, [_cells(located) for located in rows])
+
+
+def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterator[Located]:
+    from spoold.client.read.completion import select_by_name
+    from spoold.client.read.selecting import Words, check_types, nothing_fits, select
+
+    if selection.types or selection.batches:
+        met, found = Words(), False
+        for located in select(spool.store, selection, archived=archived, met=met):
+            found = True
+            yield located
+        check_types(spool.store, selection.types, met.types)
+        if selection.batches and not found:
+            output.remark(f"spool: {output.within(str(nothing_fits(selection, met, archived=archived)))}")
+    else:
+        yield from select_by_name(spool.store, selection.states, archived=archived)
+
+
+def _print_long(spool: SpoolClient, rows: Iterable[Located], *, as_json: bool) -> None:
+    from spoold.client.read.long_listing import describe
+
+    found = describe(spool.store, rows)
+    if as_json:
+        output.print_json(found)
+        return
+    header = ("ID", "STATE", "TYPE", "AGE", "RUNS", "ATTEMPT", "CHARGED", "WORKER", "SILENT", "TOKENS", "COST")
+    output.print_table((*header, "REASON", "LAST LINE"), [_long_cells(row) for row in found])
+
+
+def _long_cells(row: Row) -> tuple[object, ...]:
+    charged = None if row.failures is None else row.failures + (row.crashes or 0)
+    return (
+        row.id,
+        f"{row.state} (archived)" if row.archived else row.state,
+        output.one_line(row.type, 40) or "-",
+        *("-" if seconds is None else length(seconds) for seconds in (row.age_s, row.running_s)),
+        row.attempt or "-",
+        "-" if charged is None else charged,
+        row.worker or "-",
+        "-" if row.silence_s is None else length(row.silence_s),
+        "-" if row.tokens_used is None else figure(row.tokens_used),
+        "-" if row.cost_usd is None else figure(row.cost_usd, 4),
+        output.one_line("; ".join(part for part in (row.sent_back, row.reason) if part), 60) or "-",
+        output.one_line(row.last_line, 60) or "-",
+    )
+
+
+def _cells(located: Located) -> tuple[object, ...]:
+    state = f"{located.state} (archived)" if located.archived else located.state
+    return (located.id, state, located.attempt or "-", located.node or "-", located.lane or "-")
+
+
+def _as_json(located: Located) -> dict[str, Any]:
+    return {
+        "id": located.id,
+        "state": located.state.value,
+        "attempt": located.attempt,
+        "worker": located.node or None,
+        "lane": located.lane or None,
+        "archived": located.archived,
+        "path": located.path,
+    }

@@ -1,0 +1,351 @@
+"""Why a task is not running, in words, and the change that would help.
+
+Law: leaders and workers decide by the gates and the matching, and the same are asked here, so that the explanation is
+what will be done. Every reason names its gate and its fix; the first one is the verdict. A gate's words come from the
+gate. One alone is named here: of the workers that keep `worker` closed, `eligible_workers` says more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from spoold.protocol.agent_messages import EXCERPT_MAX, FIELD, JUDGED, names_in
+from spoold.protocol.amount import length
+from spoold.protocol.lifecycle import State
+from spoold.protocol.names import key
+from spoold.protocol.result import Code, Status
+from spoold.rules.answers import task_history
+from spoold.rules.answers.eligible_workers import room_now, suitable
+from spoold.rules.answers.task_facts import Case, Claim, Explanation, Reason
+from spoold.rules.answers.why_failed import SPENT, anew, by, failed, frozen
+from spoold.rules.cluster.election import MISSING, MISSING_MEND
+from spoold.rules.gates import limit_gates
+from spoold.rules.gates.facts import Facts, Held, Parent
+from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
+from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
+from spoold.rules.gates.standing_requests import tells, unanswered
+from spoold.rules.scheduling.fallback_types import is_closed
+
+# West of Greenwich a task may name a moment beyond the years that UTC can write.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+_OWN = (FIELD, JUDGED)
+_FROZEN_THERE = "the task is frozen there if its lease is over"
+_LIVING = (State.WAITING, State.RETURNED, State.READY, State.CLAIMED)
+_SHOWN_AS = {State.RETURNED: State.WAITING}
+
+
+def explain(case: Case) -> Explanation:
+    """The reasons for the task's state."""
+    answers = {
+        State.PENDING: _pending,
+        State.WAITING: _waiting,
+        State.RETURNED: _waiting,
+        State.READY: _ready,
+        State.CLAIMED: _claimed,
+        State.COMPLETED: _completed,
+        State.FAILED: _failed,
+        State.SKIPPED: _failed,
+        State.REJECTED: _rejected,
+    }
+    verdict, reasons = answers[case.state](case)
+    reasons = [*reasons, *_told(case)]
+    if case.sent_back:
+        reasons = [*reasons, Reason("redo", f"it was {case.sent_back}", "nothing: that is why it runs again")]
+    if case.fault:
+        fix = "report it as a bug; `spool retry` it with a release that has the fix"
+        # The advice for a task that is no valid one is to mend it, and here it is not at fault.
+        mended = case.last is not None and case.last.code == Code.INVALID_TASK
+        reasons = [*([] if mended else reasons), Reason("fault", case.fault, fix)]
+    if case.twin is not None:
+        text = f"another drop with this id was rejected: {case.twin.told(case.id)}"
+        reasons = [*reasons, Reason("twin", text, case.twin.mend)]
+    state = _SHOWN_AS.get(case.state, case.state).value
+    last_line = case.last.last_line if case.last is not None and case.state is State.FAILED else ""
+    return Explanation(case.id, state, case.attempt, verdict, tuple(reasons), last_line)
+
+
+Answer = tuple[str, list[Reason]]
+
+
+def _pending(case: Case) -> Answer:
+    reasons = list(_leadership(case))
+    if case.disk.full:
+        reasons.append(Reason("disk", f"{case.disk.value}, so no drop is admitted", case.disk.mend))
+    if case.held:
+        text = "a program has the file open for writing"
+        reasons.append(Reason("writer", text, "it is judged when that program closes the file or ends"))
+    if case.hidden is not None:
+        text = f"the drop {case.hidden.told(case.id)} So it is not known here whether it is a task"
+        reasons.append(Reason("hidden", text, case.hidden.mend))
+    if case.problem is not None:
+        wrong = f"the drop {case.problem.told(case.id)}"
+        if case.young:
+            wrong = f"it may still be on its way; so far {wrong}"
+            change = f"{case.problem.mend} It is rejected once it has been still for {case.grace_s:g} s."
+            if case.held:
+                change = case.problem.mend
+            reasons.append(Reason("young", wrong, change))
+        else:
+            reasons.append(Reason("drop", f"it will be rejected: {wrong}", case.problem.mend))
+    if case.awaits:
+        change = "it is judged once that batch is tasks, or is taken out of the spool"
+        reasons.append(Reason("batch", f"it waits for a batch: {case.awaits}", change))
+    return _first(reasons, f"nothing stands in its way: {case.leader} admits it within moments"), reasons
+
+
+def _unread(case: Case) -> Iterator[Reason]:
+    """The fault of the task's own file."""
+    if case.problem is not None:
+        yield Reason("file", f"its file {case.problem.told(case.id)}", case.problem.mend)
+
+
+def _waiting(case: Case) -> Answer:
+    reasons = [*_unread(case), *_task_gates(case)]
+    hindrances = suitable(case)[1]
+    of_type = list(_type_gates(case))
+    if hindrances and any(reason.gate == limit_gates.WORKER for reason in of_type):
+        of_type, hindrances = hindrances, []
+    reasons += of_type
+    reasons += _instead(case)
+    reasons += _leadership(case)
+    if case.standing >= case.window:
+        text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
+        reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))
+    reasons += hindrances
+    verdict = _first(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _ready(case: Case) -> Answer:
+    held = judge_ready(case.conditions, _facts(case))
+    reasons = [*_unread(case), *([] if isinstance(held, Pass) else [_reason(case, held)])]
+    reasons += _type_gates(case, ready=True)
+    reasons += _ready_instead(case)
+    able, hindrances = suitable(case)
+    reasons += hindrances
+    reasons += room_now(case, able) if able else []
+    verdict = _first(reasons, "it is ready: a worker takes it within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _instead(case: Case) -> Iterator[Reason]:
+    """As which other types a task may run that a closed limit of its own holds, and what keeps it from that."""
+    if case.lane is None or not case.others or not is_closed(case.lane.type, case.type):
+        return
+    for kind, facts in case.others:
+        verdict = judge_type(kind, facts)
+        if isinstance(verdict, Pass):
+            yield Reason("instead", f"it goes to {kind} meanwhile, which is open", "nothing: it goes within moments")
+            return
+        found = _reason(replace(case, lane=case.lane.under(kind), type=facts), verdict)
+        yield Reason("instead", f"as {kind} it would wait, too: {found.reason}", found.change, found.until)
+
+
+def _ready_instead(case: Case) -> Iterator[Reason]:
+    """Why a task is ready as another type."""
+    if case.lane is None or not case.lane.instead_of or case.home is None:
+        return
+    own = replace(case, lane=case.lane.under(case.lane.instead_of), type=case.home)
+    found = next(_type_gates(own), None)
+    why = f"since {found.reason}" if found is not None else f"and {case.lane.instead_of} is open again"
+    change = f"once no limit of {case.lane.instead_of} is closed, it goes back, unless a worker has it by then"
+    yield Reason("instead", f"it goes to {case.lane.type}, {why}", change)
+
+
+def _runs_instead(claim: Claim) -> Iterator[Reason]:
+    """Why a task runs as another type."""
+    if claim.kind:
+        text = f"a limit of its own type was closed when it became ready, so {claim.kind} runs it"
+        yield Reason("instead", text, "a later attempt uses its own type again, once no limit of that is closed")
+
+
+def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
+    """Why a task has come back from a worker, unless a gate has said so already."""
+    last = case.last
+    if last is None or last.status != Status.HANDED_BACK or any(_before(case) in r.reason for r in reasons):
+        return
+    text = f"attempt {last.number} was handed back by {last.by}{f': {last.message}' if last.message else ''}"
+    yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
+
+
+def _reported(progress: Any) -> str:
+    """A program's report of its progress, as a line for people: the fields of an object in a row."""
+    if isinstance(progress, dict):
+        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items() if name not in _OWN)
+    return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
+
+
+def _told(case: Case) -> Iterator[Reason]:
+    """What its agent was told, and was not given yet."""
+    if case.state not in _LIVING:
+        return
+    given = names_in(case.claim.progress) if case.claim is not None else []
+    when = task_history.when(
+        case.claim.progress if case.claim is not None else None, runs=case.state is State.CLAIMED
+    )
+    for one in tells(case.requested):
+        if one.unique not in given:
+            text = f"{one.by or 'an unknown user'} told its agent at {one.at}: {one.tell[:EXCERPT_MAX]}"
+            yield Reason("told", text, f"its agent is given that {when}; `spool show {case.id}` has all of it")
+
+
+def _lent(case: Case, claim: Claim) -> list[Reason]:
+    """Why a task that waits for others, or has waited for them, does not go on."""
+    if claim.back:
+        text = f"it has waited, wants to go on, and waits for what it lent meanwhile: {'; '.join(claim.back)}"
+        change = "the leader gives it all of that before any ready task gets it, once enough tasks have ended or wait"
+        return [Reason("lent", text, f"{change}; `spool limits` shows the figures")]
+    if not claim.lent:
+        return []
+    others, ended = "other tasks", "those have ended"
+    if unanswered(case.requested):  # what asks may wait for the answer, for children, or for both
+        others, ended = "an answer, or for other tasks", "it has the answer, or those have ended,"
+    text = f"it waits for {others}, and {claim.worker} has given its slot to others meanwhile"
+    change = f"it goes on when {ended} and a slot is free; `spool tree {case.id}` shows its children"
+    return [Reason("lent", text, change)]
+
+
+def _claimed(case: Case) -> Answer:
+    claim = case.claim
+    if claim is None:
+        return "it runs", []
+    since = f" since {claim.since}" if claim.since else ""
+    reasons = list(_runs_instead(claim))
+    if claim.progress is not None:
+        text = f"it last reported: {_reported(claim.progress)}"
+        reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows its output"))
+    if claim.progress_problem:
+        reasons.append(Reason("progress", claim.progress_problem, "the next report that counts takes its place"))
+    if claim.frozen_s:
+        text = f"it was frozen for {length(claim.frozen_s)}, while its worker had no lease"
+        reasons.append(Reason("frozen", text, "its timeouts do not count that time"))
+    for asked in unanswered(case.requested):
+        choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
+        text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
+        reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
+    reasons += [*_lent(case, claim), *_unread(case)]
+    if claim.cancel:
+        text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
+        reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
+    if claim.alive and not claim.stuck and claim.silent_s is not None:
+        text = f"{claim.worker} holds it{since}, attempt {case.attempt}"
+        text = f"{text}, and was last heard of {length(claim.silent_s)} ago; {_FROZEN_THERE}"
+        change = f"it goes on as the same attempt once {claim.worker} reaches the share again"
+        change = f"{change}; if others reach it before, the leader takes the task back, and it runs again elsewhere"
+        return text, [Reason("silent", text, change), *_leadership(case), *reasons]
+    if claim.alive and not claim.stuck:
+        text = f"it runs on {claim.worker}{f' as {claim.kind}' if claim.kind else ''}{since}, attempt {case.attempt}"
+        if case.disk.full:
+            text = f"{text}, or has ended and cannot say so: {case.disk.value}, so no result can be written"
+            reasons.insert(0, Reason("disk", text, f"{case.disk.mend}; its worker tries again until then"))
+        if case.blocked:
+            text = f"{text}, or has ended and cannot say so: {case.blocked}"
+            reasons.insert(0, Reason("blocked", text, "when that is fixed, its worker ends it within moments"))
+        return text, reasons
+    text = f"worker {claim.worker} holds it{since} and has not been heard of lately"
+    if claim.stuck:
+        change = "when that is fixed, the leader takes it back within moments, and it runs again elsewhere"
+        text = f"{text}; the leader cannot take it back: {claim.stuck}"
+        return text, [Reason("denied", text, change), *_leadership(case), *reasons]
+    text += f"; {_FROZEN_THERE}" if claim.silent_s is not None else ""
+    change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
+    change = f"{change}; if the share was silent for all nodes, the worker has as long again to come back"
+    return text, [Reason("silent", text, change), *_leadership(case), *reasons]
+
+
+def _completed(case: Case) -> Answer:
+    text = f"it completed{by(case)}, attempt {case.attempt}{frozen(case)}"
+    text += f": {case.last.work}" if case.last is not None and case.last.work else ""
+    if case.last is None or not case.last.remark:
+        return text, []
+    problem, _, fix = case.last.remark.partition(" Fix: ")
+    return text, [Reason("output", problem, fix.rstrip("."))]
+
+
+def _failed(case: Case) -> Answer:
+    text, reasons = failed(case)
+    return text, [*reasons, *(_leadership(case) if case.retried else ())]
+
+
+def _rejected(case: Case) -> Answer:
+    if case.problem is None:
+        text = "it was rejected, and no reason is beside it"
+        return text, [Reason("rejected", text, "put it into pending/ again and it is judged anew")]
+    text = f"it was rejected: {case.problem.told(case.id)}"
+    reasons = [Reason("rejected", text, case.problem.mend)]
+    if case.young:
+        change = "if its writer goes on, the leader judges it again once it is whole"
+        reasons.append(Reason("unfinished", "it looked unfinished, and nothing was added to it for a while", change))
+    return text, reasons
+
+
+def _first(reasons: list[Reason], otherwise: str) -> str:
+    return reasons[0].reason if reasons else otherwise
+
+
+def _leadership(case: Case) -> Iterator[Reason]:
+    if case.leader is None:
+        why, change = "no node leads the spool, so", "start `spool master` or `spool up` on a machine that mounts it"
+        if not case.token:
+            why, change = f"{MISSING}, and", MISSING_MEND
+        elif case.read_only:
+            why, change = "no node leads the spool, which is mounted read-only here, so", "mount it read-write"
+        yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
+
+
+def _task_gates(case: Case) -> Iterator[Reason]:
+    """The leader's own verdict first, then each part that would still hold without it."""
+    conditions, facts = case.conditions, _facts(case)
+    # The whole verdict comes first; its parts name the parents more exactly.
+    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
+    for verdict, about in found.items():
+        if not isinstance(verdict, Pass):
+            yield _reason(case, verdict, about)
+
+
+def _type_gates(case: Case, *, ready: bool = False) -> Iterator[Reason]:
+    if case.lane is not None:
+        verdict = judge_type(case.lane.type, case.type, ready=ready)
+        if not isinstance(verdict, Pass):
+            yield _reason(case, verdict)
+
+
+def _facts(case: Case) -> Facts:
+    def parent(task_id: str) -> Parent:
+        return case.parents.get(task_id, Parent.UNKNOWN)
+
+    facts = Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
+    return replace(facts, order=case.order, requested=case.requested, file=case.file)
+
+
+def _kind(case: Case) -> str:
+    return case.lane.type if case.lane is not None else ""
+
+
+def _before(case: Case) -> str:
+    """How the attempt before this one ended."""
+    return "" if case.last is None else f"attempt {case.last.number} ended as {case.last.ending}"
+
+
+def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
+    """A gate's verdict with its fix; about: the parents concerned."""
+    if isinstance(verdict, Refuse) and verdict.code is Code.SKIPPED:
+        return Reason(
+            verdict.gate, verdict.reason, f"the leader skips it; `spool retry {case.id}` asks the gates anew"
+        )
+    if isinstance(verdict, Refuse):
+        then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
+        return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
+    facts = (case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case), case.above)
+    held = Held(*facts)
+    text, until = verdict.reason, verdict.until
+    if until is not None:
+        stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        text = f"{text}: {length(max(until - case.now, 0))} more, until {stamp}"
+    if said := detail(held, verdict):
+        text = f"{text}; {said}"
+    return Reason(verdict.gate, text, change(held, verdict, about), until)
