@@ -50,6 +50,11 @@ class Commits:
         """Return the commit that is checked out; None where none is."""
         return self._resolved(_text(os.path.join(self.own, "HEAD")))
 
+    def is_torn(self) -> bool:
+        """Whether HEAD names neither a commit nor a branch, which may have none yet."""
+        text = _text(os.path.join(self.own, "HEAD")).strip()
+        return not (_HASH.fullmatch(text) or text.startswith("ref: refs/"))
+
     def merging(self) -> list[str]:
         """Return the commits of a merge that was begun and not committed."""
         return [line for line in _text(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]

@@ -247,6 +247,9 @@ class Saver:
         git, said = self._git, self._said
         if not found.shared:
             self._made.left_out.append("its own commits: its .git is not as it was made; its files are saved")
+        elif found.is_torn():
+            why = "HEAD of its .git names none any more; its files are saved, and what its branches name, beside them"
+            self._made.left_out.append(f"its own commits: {why}")
         head = commit_of(git, [one for one in (self._clean(found.head()), said.start) if one]) or said.start
         if said.last and commit_of(git, [said.last]) and is_ancestor(git, head, said.last):
             head = said.last  # the agent has not committed since the last save: this one goes on top of it

@@ -145,8 +145,9 @@ def test_a_link_among_its_objects_is_not_followed(remote: Remote, tmp_path: Path
     assert remote.files(saved.ref) == ["a.txt", "b.txt"]
 
 
-@pytest.mark.parametrize("how", ["gone", "file", "garbage", "link"])
+@pytest.mark.parametrize("how", ["gone", "file", "garbage", "link", "without HEAD"])
 def test_the_files_are_saved_whatever_became_of_its_git_directory(remote: Remote, tmp_path: Path, how: str) -> None:
+    """And it is said that its commits were lost: nothing else could know of them."""
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
         write(tree, {"b.txt": "two\n"})
@@ -154,6 +155,8 @@ def test_the_files_are_saved_whatever_became_of_its_git_directory(remote: Remote
         if how == "garbage":
             (own / "HEAD").write_bytes(b"\xff\x00")
             shutil.rmtree(own / "refs")
+        elif how == "without HEAD":
+            (own / "HEAD").unlink()
         else:
             own.rename(tmp_path / "was")
         if how == "file":
@@ -162,6 +165,15 @@ def test_the_files_are_saved_whatever_became_of_its_git_directory(remote: Remote
             own.symlink_to(tmp_path / "was")
         saved = made.save("saved")
     assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+    assert any(line.startswith("its own commits") for line in saved.left_out), saved.left_out
+
+
+def test_a_branch_without_a_commit_is_nothing_that_was_lost(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("checkout", "-q", "--orphan", "new", cwd=tree)
+        saved = made.save("saved")
+    assert not saved.left_out
 
 
 def commit(folder: Path, files: Mapping[str, str], branch: str = "") -> str:
