@@ -402,6 +402,7 @@ def test_looking_after_others_ends_with_the_attempt(tmp_path: Path) -> None:
     Tidying(places, str(remote.path)).end()  # nothing is there: nothing is started
     for task in ("one", "two"):
         pushed(remote, tmp_path / "host", task, {"c.txt": "x\n"}, keep_s=0)
+    assert Tidying(places, "/srv/git/another.git")._process is None  # nothing of this one is there
     tidying = Tidying(places, str(remote.path))
     assert tidying._process is not None
     tidying._process.wait(timeout=PATIENCE_S)

@@ -8,7 +8,7 @@ It stands apart from `own_workspace`, its one user: it is the program of a proce
 Law: it is ended with the attempt, at any point; the next one goes on. The secrets that it looks for in what others
 left are those of the attempt beside which it runs: a profile's are the same for each of its tasks.
 
-Touches: processes, the environment.
+Touches: files, processes, the environment.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from contextlib import suppress
 
 from spoold.agents.configuration.redactor import scanning
 from spoold.agents.workspace.attempt_workspace import collect
-from spoold.agents.workspace.workspace_layout import Places
+from spoold.agents.workspace.workspace_layout import Places, read_record
 
 NICE = 10
 
 
 class Tidying:
-    """One such process; none where no other workspace is there."""
+    """One such process; none where no other workspace of the repository is there."""
 
     def __init__(self, where: Places, repo: str) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        if len(where.folders()) > 1:
+        if sum(_may_be_of(folder, repo) for folder in where.folders()) > 1:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, repo, where.top],
                 stdin=subprocess.DEVNULL,
@@ -47,6 +47,14 @@ class Tidying:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+
+def _may_be_of(folder: str, repo: str) -> bool:
+    try:
+        record = read_record(folder)
+    except OSError:
+        return True
+    return record is None or record.config.repo == repo
 
 
 def main(repo: str, top: str) -> int:
