@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.hostility.agents import history, inner, settings, torn, tree
-from tools.hostility.agents.leaving import left_in
+from tools.hostility.agents.leaving import counts, left_in
 from tools.hostility.agents.place import BLOCKS, SAVED, SCALES, STAGES, Place
 
 __all__ = ["BLOCKS", "SCALES", "Plan", "command", "history", "inner", "main", "plan", "settings", "torn", "tree"]
@@ -168,7 +168,10 @@ def _play(said: dict[str, Any], attempt: int, way: str, home: str) -> dict[str, 
     left: list[dict[str, Any]] = []
     with contextlib.suppress(OSError):
         left = [one.plain() for one in left_in(place.tree, place.ignored, place.known, BASE)]
-    made = {"commits": place.commits, "left": left, "problems": problems, "attempt": attempt}
+    base = (*BASE, b"lib") if mine.base == "submodule" else BASE
+    passed = {commit for commit, path in place.within.items() if not counts(path, place.ignored, base)}
+    commits = {commit: names for commit, names in place.commits.items() if commit not in passed}
+    made = {"commits": commits, "left": left, "problems": problems, "attempt": attempt}
     tell(way, {"task": said["task"], "event": "left", **made})
     return problems
 

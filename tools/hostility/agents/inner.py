@@ -19,7 +19,8 @@ def _nested(place: Place, at: str, *names: str) -> str:
     os.makedirs(folder, exist_ok=True)
     place.git("init", "-q", "-b", "main", ".", at=folder)
     place.write(f"{at}/inner.txt")
-    place.commit(at, *names, at=folder, said=f"inner of {place.seed}")
+    made = place.commit(at, *names, at=folder, said=f"inner of {place.seed}")
+    place.within[made] = os.fsencode(at)
     return folder
 
 
@@ -46,6 +47,7 @@ def inner_committed(place: Place) -> None:
     place.git("add", "inner-committed")
     place.git("commit", "-q", "--no-verify", "-m", "gitlink")
     place.made(place.git("rev-parse", "HEAD"))
+    place.within.popitem()  # the outer one holds its name, whatever it ignores
 
 
 @block("tree")
@@ -67,7 +69,6 @@ def inner_ignored(place: Place) -> None:
     """A repository in a folder that the outer one ignores: as it is with packages."""
     _nested(place, "ignored/inner-ignored")
     place.ignored.append(b"ignored")
-    place.commits.popitem()
 
 
 @block("tree")

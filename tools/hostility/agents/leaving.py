@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -49,6 +49,11 @@ def left_in(
         os.close(place)
 
 
+def counts(path: bytes, ignored: Sequence[bytes], base: Collection[bytes]) -> bool:
+    """Whether what is at a path must be saved: it is not ignored, or the base holds it."""
+    return not _is_below(path, ignored) or _holds(path, base)
+
+
 def _walk(
     place: int, at: bytes, ignored: tuple[bytes, ...], known: Mapping[bytes, bytes], base: frozenset[bytes]
 ) -> Iterator[Left]:
@@ -58,7 +63,7 @@ def _walk(
         try:
             for name in sorted(os.fsencode(one) for one in _listed(folder)):
                 path = at + name
-                if name == b".git" or (_is_below(path, ignored) and not _holds(path, base)):
+                if name == b".git" or not counts(path, ignored, base):
                     continue
                 with contextlib.suppress(OSError):
                     about = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -109,5 +114,5 @@ def _is_below(path: bytes, ignored: Sequence[bytes]) -> bool:
     return any(not one or path == one or path.startswith(one + b"/") for one in ignored)
 
 
-def _holds(path: bytes, base: frozenset[bytes]) -> bool:
+def _holds(path: bytes, base: Collection[bytes]) -> bool:
     return path in base or any(one.startswith(path + b"/") for one in base)

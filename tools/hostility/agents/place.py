@@ -49,9 +49,9 @@ class Place:
 
     home: its private one; canary: a folder that no sandbox shows; marks: a folder in which a trap that shuts leaves a
     mark; port: where nobody may knock. commits: what it committed, each with the words of which one names it to
-    people; ignored: paths below which files need not be saved; known: files that may not be read at the end, with
-    their content. own: the git directory, in which HEAD and the index are; shared: that of references, objects and
-    settings.
+    people; within: where those lie that are in a repository within the tree; ignored: paths below which files need
+    not be saved; known: files that may not be read at the end, with their content. own: the git directory, in which
+    HEAD and the index are; shared: that of references, objects and settings.
     """
 
     chance: random.Random
@@ -68,6 +68,7 @@ class Place:
     tree: str = field(default_factory=os.getcwd)
     block: str = ""
     commits: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    within: dict[str, bytes] = field(default_factory=dict)
     ignored: list[bytes] = field(default_factory=list)
     known: dict[bytes, bytes] = field(default_factory=dict)
     own: str = ""
@@ -99,8 +100,12 @@ class Place:
         return done.stdout.decode("utf-8", "surrogateescape").strip()
 
     def path(self, name: str | bytes) -> bytes:
-        """Return a path in the tree."""
-        return os.path.join(os.fsencode(self.tree), os.fsencode(name))
+        """Return a path in the tree: one at its top where a folder became a link out of it, since an agent without
+        a sandbox would reach what lies there by itself."""
+        tree, path = os.fsencode(self.tree), os.path.join(os.fsencode(self.tree), os.fsencode(name))
+        way = os.path.realpath(os.path.dirname(path))
+        inside = (way + b"/").startswith(os.path.realpath(tree) + b"/")
+        return path if inside else os.path.join(tree, os.path.basename(path))
 
     def text(self, size: int = 0) -> bytes:
         """Return a content that no other file has."""
@@ -127,8 +132,10 @@ class Place:
         return commit
 
     def gone(self) -> None:
-        """Note that the agent itself has destroyed its repository: there is no commit to be saved any more."""
+        """Note that the agent itself has destroyed its repository: there is no commit to be saved any more, and
+        nothing says of an ignored file that it was staged."""
         self.commits.clear()
+        self.ignored.append(b"staged")
 
     def trap(self, name: str = "") -> str:
         """Return the path of a program that nobody but the agent's own git may run: it leaves a mark."""
