@@ -8,7 +8,7 @@ It stands apart from `own_workspace`, its one user: it is the program of a proce
 Law: it is ended with the attempt, at any point; the next one goes on. The secrets that it looks for in what others
 left are those of the attempt beside which it runs: a profile's are the same for each of its tasks.
 
-Touches: files, processes, the environment.
+Touches: processes, the environment.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@
     agent_commits        what an agent committed by itself, read without its settings
     packer               the program that reads a workspace, in a cage, and packs what is in it
     looking              looks over the files of a workspace before git opens any of them
+    adding               brings files into an index, whatever one of them is
     staged               what an agent has staged: its index, of which git reads a copy
     sanitize             leaves out of commits and trees what git refuses, and nothing else
     committing           takes what the packer packed into our own repository
