@@ -100,8 +100,13 @@ class Mirror:
         """
         specs = [f"+refs/heads/*:{HEADS}*", *(f"+{name}:{name}" for name in more)]
         words = ("fetch", "--quiet", "--prune", "--no-auto-gc", "--no-write-fetch-head", "--no-recurse-submodules")
+        asked = (*words, "--", self.repo, *specs)
         try:
-            git(*words, "--", self.repo, *specs, within_s=REMOTE_S)
+            done = git.ask(*asked, within_s=REMOTE_S)
+            if done.code and not forget_names_of_nothing(git):
+                raise GitFailed(asked, done.code, done.errors)
+            if done.code:
+                git(*asked, within_s=REMOTE_S)
         except GitFailed as failed:
             text = f"the repository {self.repo} cannot be read here: {said(failed)}"
             fix = (
@@ -214,7 +219,7 @@ def is_missing(repo: str) -> bool:
 
 
 def _write(path: str, text: str) -> None:
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
+    with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -233,7 +238,8 @@ def _age_s(path: str) -> float:
 
 _FOLDER, _REST = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _NAMED = re.compile(rb"(?:(?!0+\n)(?:[0-9a-f]{40}|[0-9a-f]{64})|ref: refs/[^\n]+)\n")
-_PIECE = 1 << 20
+_PACKED = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) refs/.+")
+_PIECE, _PACKED_MAX = 1 << 20, 64 << 20
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -274,12 +280,52 @@ def forget_and_fetch(git: Git, repo: str, heads: str) -> None:
     git("fetch", "--quiet", "--no-auto-gc", "--no-write-fetch-head", "--", repo, *specs, within_s=REMOTE_S)
 
 
+def forget_names_of_nothing(git: Git) -> bool:
+    """Take away what names an object that is not there, or none at all; returns whether there was such. An agent in a
+    worktree can leave it, also in HEAD of its own, and then git fetches for nobody. Errors: OSError, GitFailed."""
+    named, broken = dict[str, str](), list[str]()
+    for path in _names_in(git.directory):
+        text = _text(path)
+        if not _NAMED.match(text):
+            broken.append(path)
+        elif not text.startswith(b"ref: "):
+            named[path] = text.split()[0].decode()
+    packed = os.path.join(git.directory, "packed-refs")
+    rows = _text(packed, _PACKED_MAX).splitlines()
+    found = [row.split()[0].decode() if _PACKED.fullmatch(row) else "" for row in rows]
+    asked = "".join(f"{name}\n" for name in dict.fromkeys([*named.values(), *filter(None, found)]))
+    said = git("cat-file", "--batch-check=%(objectname)", given=asked).lines if asked else []
+    there = {row for row in said if " " not in row}
+    broken += [path for path, name in named.items() if name not in there]
+    for path in broken:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    kept = [row for row, name in zip(rows, found, strict=True) if name in there]
+    if lost := len(kept) < len([row for row in rows if row[:1] not in b"#^"]):
+        _write(packed, b"".join(row + b"\n" for row in kept).decode("utf-8", "surrogateescape"))
+    return bool(broken or lost)
+
+
+def _names_in(directory: str) -> Iterator[str]:
+    """Return the files of references in a git directory, and HEAD and references of each of its worktrees."""
+    worktrees = os.path.join(directory, "worktrees")
+    within = [os.path.join(worktrees, name) for name in os.listdir(worktrees)] if os.path.isdir(worktrees) else []
+    yield from (head for one in within if os.path.lexists(head := os.path.join(one, "HEAD")))
+    for top in (os.path.join(one, "refs") for one in (directory, *within)):
+        for folder in walk(top):
+            yield from (os.path.join(top, folder.path, name) for name in folder.files)
+
+
 def _names_one(path: str) -> bool:
+    return _NAMED.match(_text(path)) is not None
+
+
+def _text(path: str, most: int = _PIECE) -> bytes:
     try:
         with open(path, "rb") as file:
-            return _NAMED.match(file.read(_PIECE)) is not None
+            return file.read(most)
     except FileNotFoundError:
-        return False
+        return b""
 
 
 def _whole(path: str, name: str) -> bool:

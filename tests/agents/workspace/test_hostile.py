@@ -96,6 +96,41 @@ def test_a_pipe_that_an_agent_in_a_worktree_left_holds_up_nobody(remote: Remote,
             assert os.listdir(following.open())
 
 
+NO_COMMIT = {
+    "empty": b"",
+    "no text": b"\0\xff",
+    "no name": b"words\n",
+    "nothing": b"0" * 40,
+    "absent": b"f" * 40 + b"\n",
+    "long": b"ref: refs/heads/" + b"x" * 5000,
+    "a loop": b"ref: HEAD",
+    "out of it": b"ref: ../../../etc/passwd\n",
+    "a branch that is torn": b"ref: refs/heads/torn\n",
+}
+SHARED = ("refs/bisect/bad", "refs/heads/mine", "refs/spool/mine", "packed-refs", "FETCH_HEAD")
+TORN = [("HEAD", text) for text in NO_COMMIT] + [(place, text) for place in SHARED for text in ("no text", "absent")]
+
+
+@pytest.mark.parametrize(("place", "text"), TORN)
+def test_names_that_an_agent_in_a_worktree_tore_hold_up_nobody(
+    remote: Remote, tmp_path: Path, place: str, text: str
+) -> None:
+    """Git reads all of them, also HEAD of each worktree, before it fetches."""
+    with workspace(remote, tmp_path / "host", kind="worktree") as made:
+        tree = Path(made.open())
+        mirror, own = (Path(git("rev-parse", f"--git-{name}", cwd=tree)) for name in ("common-dir", "dir"))
+        write(tree, {"b.txt": "two\n"})
+        path = (own if place in ("HEAD", "refs/bisect/bad") else mirror) / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        row = b" refs/tags/mine\n" if place == "packed-refs" else b""
+        path.write_bytes(NO_COMMIT[text] + row)
+        (mirror / "refs/heads/torn").write_bytes(b"e" * 40)
+        with workspace(remote, tmp_path / "host", "next", kind="worktree") as following:
+            assert os.listdir(following.open())
+        saved = made.save("saved")
+    assert remote.read(saved.ref, "b.txt") == "two\n"
+
+
 def test_settings_that_an_agent_in_a_worktree_gave_the_mirror_do_not_last(remote: Remote, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     with workspace(remote, tmp_path / "host", kind="worktree") as made:
