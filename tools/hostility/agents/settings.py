@@ -208,7 +208,7 @@ def git_file(place: Place) -> None:
     put(f"{place.tree}/accept.sh", f"{place.theft()}\nexit 1\n".encode())
 
 
-@block("set", ("none", "empty", "cwd"), lines=True)
+@block("tear", ("none", "empty", "cwd"), lines=True)
 def git_link(place: Place) -> None:
     """A link `.git` to a person's folder."""
     link(place.canary, f"{place.tree}/.git")
