@@ -16,6 +16,12 @@ from stat import S_ISREG
 from spoold.system.walking import walk
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_NAMES = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{64})\b")
+LOG = "logs/HEAD"
+# In it are no commits of an agent's own that nothing else names: what was fetched is its remote's.
+_NO_TRACES = frozenset(
+    {"objects", "refs", "hooks", "lfs", "modules", "remotes", "index", "packed-refs", "FETCH_HEAD"}
+)
 _READ_MAX = 4 << 20
 _REFERENCES_MAX = 10_000
 
@@ -64,6 +70,36 @@ class Commits:
         log = _text(os.path.join(self.own, "logs", "HEAD")).splitlines()
         found = (line.split(" ", 2)[1] for line in log[-_REFERENCES_MAX:] if line.count(" ") > 1)
         return frozenset(one for one in found if _HASH.fullmatch(one))
+
+    def traces(self) -> dict[str, str]:
+        """Return what its other files name, each with the file: where it was, as the log of HEAD says, what a merge
+        or a rebase has put away, and whatever else git notes while it works. Not all of these are commits."""
+        found = dict.fromkeys(self.visited(), LOG)
+        for folder in walk(self.own):
+            if not folder.path or folder.path == "logs/refs":
+                folder.folders[:] = [name for name in folder.folders if name not in _NO_TRACES]
+            for name in set(folder.files) - _NO_TRACES:
+                path = os.path.join(folder.path, name)
+                for one in _NAMES.findall(_text(os.path.join(self.own, path))):
+                    if len(found) < _REFERENCES_MAX:
+                        found.setdefault(one, path)
+        return found
+
+    def other_indexes(self) -> dict[str, Commits]:
+        """Return its worktrees that have an index, by their names, for one whose references are all its own."""
+        top = os.path.join(self.shared, "worktrees")
+        places = [folder.path for folder in walk(top) if "index" in folder.files] if self.own == self.shared else []
+        return {name: Commits(os.path.join(top, name), self.shared, self.borrows) for name in places}
+
+    def torn(self) -> list[str]:
+        """Return the references whose files hold neither a commit nor another's name."""
+        top, found = os.path.join(self.shared, "refs"), list[str]()
+        for folder in walk(top):
+            for name in folder.files:
+                text = _text(os.path.join(top, path := os.path.join(folder.path, name))).strip()
+                if not (_HASH.fullmatch(text) or text.startswith("ref: ")):
+                    found.append(f"refs/{path}")
+        return found
 
     def references(self) -> dict[str, str]:
         """Return what each reference names, and the commits of worktrees and of each entry of the stash."""

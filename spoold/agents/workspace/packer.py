@@ -35,7 +35,7 @@ from dataclasses import asdict, dataclass, field
 
 from spoold.agents.workspace import lfs, staged
 from spoold.agents.workspace.adding import add_all, add_these
-from spoold.agents.workspace.agent_commits import Commits, git_of
+from spoold.agents.workspace.agent_commits import LOG, Commits, git_of
 from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor, quoted, sweep
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
@@ -196,8 +196,11 @@ class Saver:
         for path, one in self._within.items():
             self._beside(path, one)
         self._elsewhere(found)
-        self._log_of_head(found)
         for path, one in {"": found, **self._within}.items():
+            self._traces(path, one)
+        others = {f"the worktree {name}": one for name, one in found.other_indexes().items()} if found.shared else {}
+        self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
+        for path, one in {"": found, **self._within, **others}.items():
             self._only_staged(path, one)
         if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
             self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
@@ -232,8 +235,8 @@ class Saver:
         self._sifter = Sifter(self._git, [*said.known, *said.elsewhere], [said.start, said.base], said.author)
         own, *within = repositories
         others = list(self._own_tips(own).values())
-        others += own.visited() if own.shared else ()
         others += [name for one in within if one.shared for name in one.references().values()]
+        others += [name for one in repositories if one.shared for name in one.traces()]
         heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
 
@@ -480,6 +483,8 @@ class Saver:
     def _elsewhere(self, found: Commits) -> None:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
         git, tips = self._git, self._peeled(self._own_tips(found), "", found.visited() if self._said.branch else None)
+        if found.shared and not self._said.branch:
+            self._made.left_out += [f"{name}: it names no commit" for name in found.torn()]
         if not tips:
             return
         lines = _range(tips.values(), [*self._said.known, self._said.start, self._made.commit])
@@ -494,25 +499,28 @@ class Saver:
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
-    def _log_of_head(self, found: Commits) -> None:
-        """Note commits that were checked out and that no reference has, as after a reset, or on no branch. Nobody has
-        to merge them. Those that git has removed since are gone. Errors: GitFailed."""
+    def _traces(self, path: str, one: Commits) -> None:
+        """Note commits to which no reference leads and which the log of HEAD, or another file of a git directory,
+        names, as after a reset, or where a merge has put changes away. Those that git has removed since are gone.
+        path: of the repository within this one. Errors: GitFailed."""
         git, said = self._git, self._said
-        seen = {self._clean(one) for one in found.visited() if found.shared}
-        seen -= {None, "", self._made.commit, said.start, said.base, said.last, *said.known}
+        found = one.traces() if one.shared else {}
+        seen = {clean: file for name, file in found.items() if (clean := self._clean(name))}
+        for name in (self._made.commit, said.start, said.base, said.last, *said.known):
+            seen.pop(name, None)
         if not seen:
             return
         rows = git.ask(
-            "cat-file", "--batch-check=%(objecttype) %(objectname)", given="".join(f"{one}\n" for one in seen)
+            "cat-file", "--batch-check=%(objecttype) %(objectname)", given="".join(f"{name}\n" for name in seen)
         )
-        there = [one for kind, _, one in (row.partition(" ") for row in rows.lines) if kind == "commit"]
-        beside = [tip.commit for tip in self._tips]
-        lines = _range(there, [*said.known, said.start, self._made.commit, *beside])
-        done = git.ask("rev-list", "--parents", "--stdin", given=lines)
-        parents = {one for row in done.lines for one in row.split()[1:]}
+        there = [name for kind, _, name in (row.partition(" ") for row in rows.lines) if kind == "commit"]
+        named = [*(tip.commit for tip in self._tips), *filter(None, self._commits_of(one.references()).values())]
+        known = [*said.known, *(said.elsewhere if path else ()), said.start, self._made.commit]
+        done = git.ask("rev-list", "--parents", "--stdin", given=_range(there, [*known, *named]))
+        parents = {name for row in done.lines for name in row.split()[1:]}
         for row in done.lines if not done.code else ():
-            if (one := row.split()[0]) in seen and one not in parents and len(self._tips) < TIPS_MAX:
-                self._tips.append(_Tip("a commit that only the log of HEAD has", one, amiss=False))
+            if (commit := row.split()[0]) in seen and commit not in parents and len(self._tips) < TIPS_MAX:
+                self._tips.append(_trace(path, seen[commit], commit))
 
     def _peeled(self, tips: Mapping[str, str], path: str, was: Collection[str] | None = None) -> dict[str, str]:
         """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left
@@ -522,6 +530,9 @@ class Saver:
         if was is not None:
             found = {name: one for name, one in found.items() if name == self._said.branch or one in was}
         if self._sifter is None:
+            whose = f"{path}: " if path else ""
+            absent = self._absent({name: one for name, one in tips.items() if name not in found and was is None})
+            self._made.left_out += [f"{whose}{name}: it names no commit that is there" for name in absent]
             return found
         clean = {name: self._sifter.commit(one) for name, one in found.items()}
         above = f"{path}: " if path else ""
@@ -538,6 +549,12 @@ class Saver:
         if done.code:
             raise GitFailed(("cat-file", "--batch-check"), done.code, done.errors)
         return {name: row for name, row in zip(tips, done.lines, strict=True) if " " not in row}
+
+    def _absent(self, tips: Mapping[str, str]) -> list[str]:
+        """Return those of these names whose objects are not there: a tag may name what is no commit."""
+        asked = "".join(f"{one}\n" for one in tips.values())
+        rows = self._git("cat-file", "--batch-check=%(objecttype)", given=asked).lines if tips else []
+        return [name for name, row in zip(tips, rows, strict=True) if row.endswith(" missing")]
 
     def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
         """Bring out the content of new files of git-lfs. Judged is all that the work has beyond its base, also what
@@ -610,6 +627,14 @@ def _changed_links(rows: Sequence[str]) -> dict[str, str]:
     return {
         path: about.split()[3] for about, path in zip(rows[::2], rows[1::2], strict=True) if about[8:14] == "160000"
     }
+
+
+def _trace(path: str, file: str, commit: str) -> _Tip:
+    """Return a commit that only a file of a git directory names, as it is told. Nobody has to merge what was left
+    behind, but for changes that were put away."""
+    whose = f"{path}: " if path else ""
+    what = "a commit that only the log of HEAD has" if file == LOG else f"a commit that only .git/{file} names"
+    return _Tip(f"{whose}{what}", commit, amiss=None if "autostash" in file.lower() else False)
 
 
 def _amiss(name: str) -> bool | None:

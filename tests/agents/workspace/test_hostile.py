@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -445,6 +446,87 @@ def test_a_commit_that_only_the_log_of_head_has_is_beside_the_work(remote: Remot
     assert saved.beside == (f"a commit that only the log of HEAD has: {gone[:12]}, below refs/spool/edit/1.more",)
     assert (saved.amiss, saved.left_out) == ((), ())
     assert remote.read(gone, "gone.txt") == "gone\n"
+
+
+@pytest.mark.parametrize("inner", ["", "inner"])
+@pytest.mark.parametrize("how", ["merge", "rebase"])
+def test_what_autostash_put_away_is_beside_the_work(remote: Remote, tmp_path: Path, how: str, inner: str) -> None:
+    """A merge or a rebase that stops at a conflict keeps it in a file of its own, and in no reference."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open()) / inner
+        if inner:
+            within(tree.parent, inner)
+        commit(tree, {"a.txt": "ours\n", "s.txt": "was\n"}, "ours")
+        git("checkout", "-q", "-b", "theirs", cwd=tree)
+        commit(tree, {"a.txt": "theirs\n"})
+        git("checkout", "-q", "ours", cwd=tree)
+        commit(tree, {"a.txt": "ours again\n"})
+        write(tree, {"s.txt": "put away\n"})
+        git(how, "--autostash", "theirs", cwd=tree, check=False)
+        assert (tree / "s.txt").read_text() == "was\n"
+        saved = made.save("saved")
+    stashed = [line for line in saved.beside if "autostash" in line.lower()]
+    assert len(stashed) == 1, saved.beside
+    name = git("rev-parse", stashed[0].partition(": ")[2].rpartition(": ")[2].split(",")[0], cwd=remote.path)
+    assert holds(remote, saved.more, name)
+    assert remote.read(name, "s.txt") == "put away\n"
+    assert any("autostash" in line.lower() for line in saved.amiss)
+
+
+STATES = ("MERGE_AUTOSTASH", "ORIG_HEAD", "rebase-merge/done", "sequencer/todo", "of its own/deep/er", "AUTO_MERGE")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_commit_that_any_file_of_a_git_directory_names_is_beside_the_work(
+    remote: Remote, tmp_path: Path, seed: int
+) -> None:
+    """Whatever git notes there, and wherever: in the repository, in one within it, in a worktree of it."""
+    chance = random.Random(f"named {seed}")
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        inner = within(tree, "inner")
+        commit(inner, {"i.txt": "x\n"})
+        git("worktree", "add", "-q", "-b", "aside", str(tmp_path / "aside"), cwd=tree)
+        wanted = []
+        for number in range(4):
+            where = chance.choice((tree, inner))
+            own = chance.choice((where / ".git", tree / ".git/worktrees/aside" if where is tree else where / ".git"))
+            made_of = git("rev-parse", "HEAD^{tree}", cwd=where)
+            name = git("commit-tree", made_of, "-m", f"lost {seed} {number}", cwd=where)
+            path = own / f"{chance.choice(STATES)}.{number}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(chance.choice((name, f"pick {name} lost\n", f"{name}\n{'f' * 40}\n")))
+            wanted.append((name, path))
+        write(tree, {"b.txt": "two\n"})
+        saved = made.save("saved")
+    for name, path in wanted:
+        assert holds(remote, saved.more, name), path
+    assert all("AUTOSTASH" in line for line in saved.amiss)
+
+
+def test_what_is_staged_in_another_worktree_is_beside_the_work(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("worktree", "add", "-q", "-b", "aside", str(tmp_path / "aside"), cwd=tree)
+        write(tmp_path / "aside", {"f.txt": "staged there\n"})
+        git("add", "f.txt", cwd=tmp_path / "aside")
+        saved = made.save("saved")
+    told = [line for line in saved.beside if "the worktree aside" in line]
+    assert len(told) == 1
+    assert "f.txt" in told[0]
+    commits = git("rev-list", saved.more, cwd=remote.path).splitlines()
+    assert "staged there" in git("grep", "-h", "staged", *commits, cwd=remote.path)
+
+
+@pytest.mark.parametrize("text", ["", "words", "f" * 40])
+def test_a_branch_that_names_no_commit_is_said(remote: Remote, tmp_path: Path, text: str) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        (tree / ".git/refs/heads/lost").write_text(text)
+        saved = made.save("saved")
+    assert any("refs/heads/lost" in line for line in saved.left_out), saved.left_out
+    assert remote.files(saved.ref) == ["a.txt", "b.txt"]
 
 
 def test_files_that_are_too_large_are_named_and_cost_nothing_else(

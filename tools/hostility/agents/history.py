@@ -162,6 +162,16 @@ def bisect(place: Place) -> None:
 
 
 @block("make")
+def named_by_a_file(place: Place) -> None:
+    """A commit that only a file of the git directory names, as git notes what it does, or has put away."""
+    name = place.chance.choice(
+        ("MERGE_AUTOSTASH", "ORIG_HEAD", "rebase-apply/autostash", "sequencer/todo", "any/where")
+    )
+    tree = place.git("rev-parse", "HEAD^{tree}")
+    put(f"{place.own}/{name}", b"pick %s lost\n" % place.made(place.git("commit-tree", tree, "-m", name)).encode())
+
+
+@block("make")
 def empty_commit(place: Place) -> None:
     """Commit nothing, with a message of any bytes."""
     tree, head = place.git("rev-parse", "HEAD^{tree}"), place.git("rev-parse", "HEAD")
