@@ -14,7 +14,7 @@ from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.workspace_layout import Places
 from tests.agents.workspace.repos import Remote, pushed, workspace
 
-WITHIN_S = 180
+WITHIN_S = 600
 
 
 @pytest.mark.parametrize("kind", ["clone", "worktree"])
