@@ -94,6 +94,7 @@ def test_every_verb_is_called() -> None:
     assert CALLS.keys() == VERBS.keys()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("verb", sorted(CALLS))
 def test_no_verb_dies_of_its_streams_or_blames_the_spool(root: Path, verb: str) -> None:
     plain = call(root, CALLS[verb])

@@ -54,6 +54,7 @@ def _directory(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "words",
     [

@@ -74,6 +74,7 @@ def run(page: Path, root: Path, home: Path, env: dict[str, str]) -> subprocess.C
     )
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("page", TYPED, ids=[page.stem for page in TYPED])
 def test_the_commands_of_a_page_work(page: Path, pool: Pool, tmp_path: Path) -> None:
     done = run(page, pool.root, tmp_path / "home", {"SPOOL_DIR": str(pool.root)})

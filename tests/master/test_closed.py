@@ -91,6 +91,7 @@ def flows(made: Cluster, task: str) -> bool:
     return made.state(task) == "completed"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("started", [True, False], ids=["under a leader", "before it leads"])
 @pytest.mark.parametrize("path", PLANTED)
 def test_it_stops_no_node_and_no_reader(path: str, started: bool) -> None:

@@ -211,6 +211,7 @@ class Pool:
         self.made.advance(8)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("kind", "path"), CASES)
 def test_it_stops_no_later_one_or_is_named(kind: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names-a: the next change, step, entry or report did not fit, and the error named no file and no fix."""

@@ -340,6 +340,7 @@ ANEW = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("small", [fingerprints.SMALL, 16])
 @pytest.mark.parametrize("new_leader", [False, True])
 @pytest.mark.parametrize("how", ANEW)

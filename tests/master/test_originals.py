@@ -130,6 +130,7 @@ def test_the_leader_dies_at_every_call(late: bool, remote: bool) -> None:
     assert number > 20
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("verb", "path", "after"),
     [

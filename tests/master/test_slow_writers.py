@@ -66,6 +66,7 @@ def events(made: Cluster, event: str) -> list[dict[str, object]]:
     return [found for found in map(json.loads, lines) if found["event"] == event]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("remote", [False, True])
 @pytest.mark.parametrize("pause", [1, 3, 9, 15, 30])
 @pytest.mark.parametrize("drop", ["gen.jsonl", "gen.whole.jsonl"])
@@ -183,6 +184,7 @@ def test_a_rest_that_is_no_task_goes_to_rejected_with_the_reason(more: str) -> N
     assert made.fs.files("admitting") == {}
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("length", range(34, 50))
 def test_what_grows_beyond_the_largest_batch_is_not_lost_wherever_that_ends(length: int) -> None:
     made = Cluster("[drop]\nmax_batch_bytes = 1024\n", remote=True)

@@ -251,6 +251,7 @@ def below_of(pool: Pool, task_key: str, chance: random.Random) -> Needs | None:
     return Needs(chance.choice("tu"), uses, (), above.read if chance.random() < 0.5 else (), tokens)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("first", range(0, 600, 20))
 def test_an_urgent_task_has_its_turn_whatever_it_needs_together(first: int) -> None:
     for seed in range(first, first + 20):

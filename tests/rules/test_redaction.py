@@ -92,6 +92,7 @@ PLAIN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x24F, exclude_c
 VALUES = PLAIN.filter(lambda text: text == text.strip() and len(text) >= 6 and text not in "[redacted:S]")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("encoder", ENCODERS)
 @given(VALUES)
 @example(SECRET)

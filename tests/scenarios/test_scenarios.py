@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.scenario"))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_scenario(path: Path) -> None:
     scenario, stage = script.read(path), Stage()

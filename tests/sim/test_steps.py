@@ -285,6 +285,7 @@ KINDS: tuple[Callable[[World, int], None], ...] = (
 )
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_no_kind_of_thing_keeps_a_beat_waiting(kind: Callable[[World, int], None]) -> None:
     world = World(SETTINGS if kind is ended_long_ago else "")

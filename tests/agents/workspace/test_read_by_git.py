@@ -54,6 +54,7 @@ def folder(path: Path) -> None:
 KINDS = (pipe, link_to_a_pipe, link_without_end, link_to_the_input, sparse, long_line, folder)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("above", ["", "deep/", "inner/"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_else_is_saved(remote: Remote, tmp_path: Path, kind: Callable[[Path], None], above: str) -> None:

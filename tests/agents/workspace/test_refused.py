@@ -66,6 +66,7 @@ def broken(made: Made, remote: Remote, told: Sequence[str]) -> Iterator[str]:
     yield from (f"not named: {words}" for words in made.named if not any(word in text for word in words))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("number", range(GROUPS))
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_else_is_on_the_remote(
