@@ -164,9 +164,8 @@ def test_only_output_writes() -> None:
         ("screen.py", "print_exactly"),
         ("mcp.py", "print_exactly"),  # a configuration to paste
         ("metrics.py", "print_exactly"),  # its labels are printable
-        ("local_file.py", "write"),  # a file, and no stream
-        ("saving.py", "write"),  # a file that the caller named
-        *((verb, "write") for verb in ("graph.py", "timeline.py", "report.py")),  # a text is made, which saving takes
+        ("local_files.py", "write"),  # a file that the caller named, and no stream
+        ("drawings.py", "write"),  # a text is made, which is saved as a file
     }
 
 
