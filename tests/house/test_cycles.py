@@ -1,10 +1,13 @@
-"""No module needs itself, however long the way round, and whether the import is made or only written for types.
+"""No module and no folder needs itself, however long the way round, and whether the import is made or only written
+for types.
 
-Two modules that name each other are one module in two files: neither can be read, tested or moved alone.
+Two modules that name each other are one module in two files: neither can be read, tested or moved alone. So it is
+with folders.
 """
 
 import ast
 from collections.abc import Mapping, Set
+from functools import cache
 
 from tests.house.sources import modules
 
@@ -45,10 +48,31 @@ def _reach(name: str, imports: Mapping[str, Set[str]]) -> set[str]:
     return found
 
 
-def test_no_module_imports_itself_in_a_round() -> None:
+@cache
+def house() -> dict[str, set[str]]:
+    """Which modules each module of the package imports."""
     trees = {module_name(path): tree for path, _, tree in modules()}
-    found = knots({name: imported(tree, trees.keys()) - {name} for name, tree in trees.items()})
+    return {name: imported(tree, trees.keys()) - {name} for name, tree in trees.items()}
+
+
+def test_no_module_imports_itself_in_a_round() -> None:
+    found = knots(house())
     assert not found, f"give what both need a module of its own: {found}"
+
+
+def by_folder(imports: Mapping[str, Set[str]], packages: Set[str]) -> dict[str, set[str]]:
+    """The same of folders: what the modules of each import from others. packages: the names that are folders."""
+    found: dict[str, set[str]] = {}
+    for name, wanted in imports.items():
+        home, *others = (one if one in packages else one.rpartition(".")[0] for one in (name, *wanted))
+        found.setdefault(home, set()).update(set(others) - {home})
+    return {home: others & found.keys() for home, others in found.items()}
+
+
+def test_no_folder_imports_itself_in_a_round() -> None:
+    packages = {module_name(path) for path, _, _ in modules() if path.endswith("/__init__.py")}
+    found = knots(by_folder(house(), packages))
+    assert not found, f"two folders that need each other are one; move what both need: {found}"
 
 
 def test_the_check_sees() -> None:
@@ -58,3 +82,5 @@ def test_the_check_sees() -> None:
     assert imported(ast.parse(source + inside), known) == {"p.a", "p.b", "p.d", "p"}
     assert knots({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a"}}) == [["b", "c"]]
     assert not knots({"a": {"b", "c"}, "b": {"c"}, "c": set()})
+    folders = by_folder({"p.a.x": {"p.b.y"}, "p.b": set(), "p.b.y": {"p.a"}, "p.a": set()}, {"p.a", "p.b"})
+    assert knots(folders) == [["p.a", "p.b"]]
