@@ -156,6 +156,24 @@ def test_one_whose_sandbox_has_no_network_is_not_ok(tmp_path: Path) -> None:
     assert "over the network" in found.why
 
 
+@pytest.mark.usefixtures("bubblewrap")
+def test_one_whose_list_lacks_its_model_is_warned_and_its_worker_takes_tasks(tmp_path: Path) -> None:
+    """The words said what to add, and the verdict was ok, with exit code 0."""
+    if not probe(confinement.read("bwrap", "x").asked()).ok:
+        pytest.skip("bubblewrap does not work here")
+    script(tmp_path / "codex", "echo 1.2.3")
+    listed = {"kind": "bwrap", "network": "proxy", "hosts": ["github.com"]}
+    said = {"cli": "codex", "sandbox": listed, "env": {"OPENAI_BASE_URL": "http://localhost:18335/v1"}}
+    found = tried(tmp_path, said)
+    assert found.verdict == "ok", "its worker takes tasks"
+    warned = found.warned([])
+    assert (warned.verdict, warned.why) == ("warned", "")
+    (seen,) = warned.foreseen
+    assert seen.field == "agents.coder.sandbox.hosts"
+    assert seen.fix == 'add "localhost:18335" to hosts of the sandbox'
+    assert tried(tmp_path, {**said, "sandbox": {**listed, "hosts": ["localhost:18335"]}}).warned([]).verdict == "ok"
+
+
 def test_the_check_of_the_handler_says_it_to_the_worker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script(tmp_path / "codex", "echo codex 4.5.6")
     handler = expand({"agents": {"coder": {"cli": "codex"}}}, "w.toml", {})["handlers"]["coder"]

@@ -179,11 +179,15 @@ def _started(name: str, profile: Profile, version: str, path: str, env: Mapping[
     kept = unreached(profile.cli, profile.model, profile.sandbox, env)
     if kept is not None and kept.sure:
         return Tried(name, profile.cli, version, path, "no network", kept.problem, kept.fix)
-    adapter = known_agents.make(profile.cli)
+    adapter, seen = known_agents.make(profile.cli), tuple[Foreseen, ...]()
+    if kept is not None and kept.unlisted:
+        seen = (Foreseen(f"agents.{name}.sandbox.hosts", kept.problem, kept.fix),)
+    tried = Tried(name, profile.cli, version, path, "ok", foreseen=seen)
     if old := untested(profile.cli, version, adapter.recorded):
-        return Tried(name, profile.cli, version, path, "untested", old, f"npm install -g {adapter.package}@latest")
-    why, fix = (kept.problem, kept.fix) if kept is not None else ("", "")
-    return Tried(name, profile.cli, version, path, "ok", why, fix)
+        return replace(tried, verdict="untested", why=old, fix=f"npm install -g {adapter.package}@latest")
+    if kept is None or seen:
+        return tried
+    return replace(tried, why=kept.problem, fix=kept.fix)
 
 
 def _find(profile: Profile, env: Mapping[str, str]) -> tuple[str, tuple[Verdict, str, str] | None]:

@@ -321,11 +321,13 @@ _CONNECTION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """What keeps an agent from its model. sure: nobody has said that there shall be no network; fix: for it."""
+    """What keeps an agent from its model. sure: nobody has said that there shall be no network; fix: for it;
+    unlisted: there is a way out, and its list lacks the model's host."""
 
     problem: str
     fix: str
     sure: bool
+    unlisted: bool = False
 
     @property
     def words(self) -> str:
@@ -354,7 +356,7 @@ def unreached(cli: str, model: str, said: str | Mapping[str, Any], env: Mapping[
         if not host or lets_through(*split(host), map(entry, asked.hosts)):
             return None
         problem = f"{cli} asks its model at {host}, and the sandbox lets it reach only {', '.join(asked.hosts)}"
-        return Unreached(problem, f'add "{host}" to hosts of the sandbox', sure=False)
+        return Unreached(problem, f'add "{host}" to hosts of the sandbox', sure=False, unlisted=True)
     problem = f"{cli} asks its model over the network, and the sandbox {asked.kind} has none"
     return Unreached(problem, _way_out(asked.kind, host), sure=config.network is None)
 
