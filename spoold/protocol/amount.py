@@ -6,10 +6,13 @@ Law: no other place decides about plural forms; a test of the house sees to that
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 # From here on the digits carry no information: the number was made up.
 _DIGITS_MAX = 1e15
+# How our errors begin their fix.
+_FIX = re.compile(r"\b[Ff]ix: ")
 
 
 def figure(value: float, decimals: int = 0) -> str:
@@ -29,11 +32,21 @@ def some(words: list[str], named: int = 5) -> str:
 
 
 def clip(text: str, most: int) -> str:
-    """A text of others, in at most so many characters. Its middle is left out: the end of a sentence is the fix."""
+    """A text of others, in at most so many characters. Its middle is left out: the end of a sentence is the fix. One
+    that says `Fix:` keeps it from its first word, as far as it has room in two thirds."""
     if len(text) <= most:
         return text
-    end = most // 3
-    return f"{text[: most - end - 3]} … {text[-end:]}"
+    at = len(text) - most // 3
+    at = min(at, max((found.start() for found in _FIX.finditer(text)), default=at))
+    end = min(len(text) - at, 2 * most // 3)
+    if at <= most - end:
+        return f"{text[: most - 2]} …"
+    return f"{text[: most - end - 3]} … {text[at:][:end]}"
+
+
+def has_fix(text: str) -> bool:
+    """Whether a text names a fix, as our errors do."""
+    return _FIX.search(text) is not None
 
 
 def length(seconds: float) -> str:

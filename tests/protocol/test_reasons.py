@@ -34,6 +34,20 @@ def test_a_long_one_is_cut_in_its_middle_since_its_end_is_the_fix() -> None:
     assert said.endswith("x Fix: ask for it.")
 
 
+def test_a_fix_is_kept_from_its_first_word_though_more_follows_it() -> None:
+    """It was read as `Fix: none where it comes back; el … machine.`"""
+    fix = f"Fix: check its address. The repository is named by workspace.repo of [agents.coder] in /srv/{'y' * 60}."
+    said = own_reason({"reasons": [f"the repository cannot be read here: {'x' * 250}. {fix}"]})
+    assert len(said) <= REASON_MAX
+    assert said.endswith(f" … {fix}")
+    said = own_reason({"reasons": [f"Fix: look there. {'x' * 900}"]})
+    assert len(said) <= REASON_MAX
+    assert said.startswith("Fix: look there. x")
+    said = own_reason({"reasons": [f"{'x' * 900} Fix: look there. {'y' * 900}"]})
+    assert len(said) <= REASON_MAX
+    assert "x … Fix: look there. y" in said
+
+
 @pytest.mark.parametrize(
     ("message", "output", "said"),
     [

@@ -351,7 +351,9 @@ _GONE = re.compile(
     r"does not appear to be a git repository|not valid: is this a git repository|url base from redirection",
     re.IGNORECASE,
 )
-_COMES_BACK = "Fix: none where it comes back; else check its address, and the network and the proxy of this machine."
+_COMES_BACK = (
+    "Fix: check its address, and the network and the proxy of this machine; where it comes back by itself, nothing."
+)
 _AS_IT_SAYS = "Fix: what the server says."
 _AS_THE_HOOK_SAYS = "Fix: do what the hook says, or let it take pushes of this machine's user."
 _ASK_FOR_THE_HOOK = "Fix: ask its owner what the hook wants, or let it take pushes of this machine's user."

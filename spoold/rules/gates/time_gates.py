@@ -8,6 +8,7 @@ goes back.
 
 from __future__ import annotations
 
+from spoold.protocol.amount import has_fix
 from spoold.protocol.result import Code
 from spoold.rules.attempts.end_conditions import past
 from spoold.rules.gates.facts import Conditions, Facts, Held
@@ -70,7 +71,8 @@ def judge_retry_delay(conditions: Conditions, facts: Facts) -> Verdict:
 
 
 def _change_of_retry_delay(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
-    return "time; `retry.backoff_s` of the task or [retry] in spool.toml says how long"
+    said = "time; `retry.backoff_s` of the task or [retry] in spool.toml says how long"
+    return f"the fix that the error names, where its cause stays; else {said}" if has_fix(held.before) else said
 
 
 def _detail_of_retry_delay(held: Held, wait: Wait) -> str:
