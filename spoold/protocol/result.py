@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spoold.protocol.amount import amount, clip
+from spoold.protocol.amount import amount, clip, some
 from spoold.protocol.errors import legible
 from spoold.protocol.fields import Recorded, RecordedCount, RecordedUnits
 from spoold.protocol.names import EndedName
@@ -60,6 +60,7 @@ AnyCode = Annotated[Code | str, Field(union_mode="left_to_right")]
 
 
 REASON_MAX = 300
+NOTHING, _NAMED = "nothing to merge", 3
 # The `output_format` of an output that is the text of the result file.
 TEXT = "text"
 
@@ -156,14 +157,16 @@ def own_reason(output: Any) -> str:
     return f"{code}: {reason}" if isinstance(code, str) else reason
 
 
-def work_of(output: Any) -> str:
+def work_of(output: Any, merged: str = "") -> str:
     """Return what the work of an agent in a repository came to, in one line: its outcome, how many files it changed,
-    where its work is, and which task merges it, as the output says; '' for any other output.
+    where its work is, and what became of its merge, as the output says; what a merge landed; '' for any other output.
+
+    merged: what the result of its merge says (`merge_of`); '' where it has not ended, or is not known.
     """
     place = output.get("workspace") if isinstance(output, dict) else None
     outcome = _word(output, "outcome")
     if not isinstance(place, dict) or not outcome:
-        return ""
+        return _landed(output)
     changed = output.get("changed_files")
     files = amount(len(changed), "changed file") if isinstance(changed, list) and changed else "no changed file"
     ref, repo, branch, merge = (
@@ -174,7 +177,34 @@ def work_of(output: Any) -> str:
     )
     where = f", in {ref}{f' of {repo}' if repo else ''}" if ref else ""
     where += f" and the branch {branch}" if branch else ""
-    return f"{outcome}, {files}{where}{f'; {merge} merges it' if merge else ''}"
+    if merge and outcome == "no_change":
+        merged = f"{NOTHING}; `must_change = true` makes that a failure"
+    elif merge:
+        merged = merged or f"{merge} merges it"
+    return f"{outcome}, {files}{where}{f'; {merged}' if merge else ''}"
+
+
+def merged_by(output: Any) -> str:
+    """Return the id of the task that merges an agent's work; '' for none, and where there is nothing to merge."""
+    return "" if _word(output, "outcome") == "no_change" else _word(output, "merge")
+
+
+def merge_of(result: Result) -> str:
+    """Return what became of work, in one line, as the result of its merge says."""
+    if result.status != Status.SUCCESS:
+        return f"its merge failed: {message_of(result)}"
+    return _landed(result.output) or f"{result.task_id} has merged it"
+
+
+def _landed(output: Any) -> str:
+    """Return what a merge landed, by its output; '' for an output that is of none."""
+    rows, into = (output.get("landed"), _word(output, "into")) if isinstance(output, dict) else (None, "")
+    if not isinstance(rows, list) or not into:
+        return ""
+    commits = list(dict.fromkeys(filter(None, (_word(row, "merge") for row in rows))))
+    if commits:
+        return f"merged as {some(commits, _NAMED)} into {into}"
+    return f"{into} has it already" if rows else NOTHING
 
 
 def unsaved_of(output: Any) -> str:

@@ -56,6 +56,8 @@ def test_accepted_work_has_its_merge_made_before_the_attempt_says_so(tmp_path: P
 def test_an_agent_that_changed_nothing_fails_nobody_who_waits_for_its_merge(tmp_path: Path) -> None:
     ended = desk(tmp_path).run(prompt="look at it")
     assert (ended.result["outcome"], ended.result["merge"]) == ("no_change", "t-merge")
+    assert "merges it" not in ended.said
+    assert "it changed no file: t-merge has nothing to merge; `must_change = true`" in ended.said
     assert dropped(tmp_path)[0]["input"]["may_be_empty"] is True
 
 

@@ -103,4 +103,9 @@ def test_work_is_merged_by_itself_where_its_profile_says_so(make_pool: MakePool,
     assert "slow-merge" in pool.cli("tree", "slow")
     assert pool.json("show", "slow-merge")["batch"] == "b"
     assert git("ls-tree", "--name-only", "main", cwd=remote.path).split() == ["a.txt", "quick.txt", "slow.txt"]
+    waited = pool.run("agent", "coder", "write more", "--id", "more", "--wait")
+    assert (waited.returncode, waited.stdout) == (0, "wrote more\n"), waited.stderr
+    commit = git("rev-parse", "main", cwd=remote.path).strip()
+    assert f"more-merge: merged as {commit} into main" in waited.stderr
+    assert f"merged as {commit} into main" in pool.json("explain", "more")["verdict"]
     pool.fsck()

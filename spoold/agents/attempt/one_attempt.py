@@ -322,7 +322,10 @@ class Attempt:
             merge = submit_merge(contract.root, contract.task_id, contract.task, contract.name, str(repo), branch)
         except IdTaken as taken:
             return End("blocked", ending.EXIT["blocked"], (str(taken),))
-        _say(f"{merge} merges it into {branch}")
+        if end.outcome == "no_change":
+            _say(f"it changed no file: {merge} has nothing to merge; `must_change = true` makes that a failure")
+        else:
+            _say(f"{merge} merges it into {branch}")
         return replace(end, more={**end.more, "merge": merge})
 
     def _offered(self, end: End, base: str) -> End:

@@ -119,7 +119,8 @@ class Bisection:
         alone = (*(one.candidate for one in joined.conflicts), *joined.later)
         rest: list[tuple[Candidate, ...]] = [(one,) for one in alone]
         names = ", ".join(one.task for one in joined.taken)
-        self._say(f"testing {names} on {tip[:12]}, as {joined.commit[:12]}")
+        begins, untested = ("testing", "") if self._bench.tests else ("joining", "; no test is configured")
+        self._say(f"{begins} {names} on {tip[:12]}, as {joined.commit[:12]}{untested}")
         reason, why = self._judged(joined, names)
         if self.outcome.waits:
             return []

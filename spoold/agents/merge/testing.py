@@ -139,6 +139,11 @@ class Bench:
             self._run = walls((mirror.objects, os.path.join(self.git.directory, "objects")))
 
     @property
+    def tests(self) -> bool:
+        """Whether a command judges what is to land."""
+        return bool(self._suite.tests or self._suite.setup)
+
+    @property
     def lists(self) -> bool:
         """Whether the tests are counted."""
         return bool(self._suite.listing)

@@ -11,12 +11,14 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
+from spoold.client.read.task_info import result_of
 from spoold.client.spool.waiting import Pace, read_result
 from spoold.protocol import layout
-from spoold.protocol.errors import BadFile, NotFound
+from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import EndedName, key, parse_log
-from spoold.protocol.result import Result, message_of, remark_of, work_of
+from spoold.protocol.result import Result, merge_of, merged_by, message_of, remark_of, work_of
 from spoold.rules.answers.task_facts import EndedAttempt
 from spoold.rules.answers.why_failed import began, silence, speaks
 from spoold.store import task_location
@@ -211,7 +213,20 @@ def ended(result: Result) -> EndedAttempt:
 
 def ending(store: Store, located: Located, result: Result) -> EndedAttempt:
     """Return the attempt that ended a task, with its last line if it failed by itself. Errors: none."""
-    return replace(ended(result), last_line=last_words(store, result, archived=located.archived))
+    last_line = last_words(store, result, archived=located.archived)
+    return replace(ended(result), last_line=last_line, work=work_done(store, result.output))
+
+
+def work_done(store: Store, output: Any) -> str:
+    """Return what the work of an agent came to, as `work_of` says it, with the end of its merge where that has ended.
+
+    Errors: none.
+    """
+    found = None
+    if merge := merged_by(output):
+        with suppress(OSError, SpoolError):
+            found = result_of(store, merge)
+    return work_of(output, "" if found is None else merge_of(found))
 
 
 def why_silent(store: Store, located: Located) -> str:

@@ -75,7 +75,7 @@ def agent(
     batch: task_options.BATCH = None,
     cwd: task_options.CWD = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for it, and print its words; exit 1 if it failed.")
+        bool, typer.Option("--wait", help="Wait for it and its merge, and print its words; exit 1 if one failed.")
     ] = False,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Submit it, though nothing here knows an agent of that name.")
@@ -146,18 +146,21 @@ def _prompt(spool: SpoolClient) -> str:
 def _wait(spool: SpoolClient, task_id: str, *, as_json: bool) -> None:
     from spoold.faces.cli.terminal.wait_progress import wait_with_bar
     from spoold.faces.cli.verbs.wait import report_failures
-    from spoold.protocol.result import work_of
+    from spoold.protocol.result import merged_by, work_of
 
     output.remark(task_id)
     results = wait_with_bar(spool, [task_id], None)
+    said = results[task_id].output
+    words = said.get("text") if isinstance(said, dict) else said
+    if words and not as_json:
+        output.print_line(str(words))
+    if (work := work_of(said)) and not as_json:
+        output.remark(f"{task_id}: {output.sentence(work)}")
+    if results[task_id].status == "success" and (merge := merged_by(said)):
+        results |= wait_with_bar(spool, [merge], None)
+        if (work := work_of(results[merge].output)) and not as_json:
+            output.remark(f"{merge}: {output.sentence(work)}")
     if as_json:
         output.print_json(results)
-    else:
-        said = results[task_id].output
-        words = said.get("text") if isinstance(said, dict) else said
-        if words:
-            output.print_line(str(words))
-        if work := work_of(said):
-            output.remark(f"{task_id}: {output.sentence(work)}")
     if report_failures(spool, results):
         raise typer.Exit(TASK_FAILED)

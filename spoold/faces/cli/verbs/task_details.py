@@ -108,7 +108,7 @@ def _print_all(spool: SpoolClient, found: Sequence[Located], infos: Iterable[Tas
     for number, (located, info) in enumerate(zip(found, infos, strict=True)):
         if number:
             output.print_line("")
-        _print(info)
+        _print(spool, info)
         _print_work(spool, located)
 
 
@@ -138,7 +138,7 @@ def print_parts(shown: Shown) -> None:
         output.print_line(line)
 
 
-def _print(info: TaskInfo) -> None:
+def _print(spool: SpoolClient, info: TaskInfo) -> None:
     for field in (*_SHOWN, *_TIMES, "path"):
         value = _progress(info) if field == "progress" else getattr(info, field)
         if value not in (None, "") and not (field == "attempt" and not value):
@@ -146,7 +146,7 @@ def _print(info: TaskInfo) -> None:
             text = output.one_line(str(value), 1000)
             archived = " (archived)" if _archived(info, field) else ""
             output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
-    if task_description := _work(info):
+    if task_description := _work(spool, info):
         output.print_prose(f"{'work':<13}{output.one_line(task_description, 1000)}", " " * 13)
     if info.failures or info.crashes:
         failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
@@ -166,12 +166,14 @@ def _print(info: TaskInfo) -> None:
         output.print_prose(f"tree          {', '.join([tasks, *spent])}", " " * 13)
 
 
-def _work(info: TaskInfo) -> str:
-    """Return what the work of its agent came to, by the attempt that ended it; '' for any other task."""
-    from spoold.protocol.result import unsaved_of, work_of
+def _work(spool: SpoolClient, info: TaskInfo) -> str:
+    """Return what the work of its agent came to, or what it merged, by the attempt that ended it; '' for any other
+    task."""
+    from spoold.client.read.attempt_logs import work_done
+    from spoold.protocol.result import unsaved_of
 
     output = info.attempts[-1].output if info.completed_at and info.attempts else None
-    return unsaved_of(output) or work_of(output)
+    return unsaved_of(output) or work_done(spool.store, output)
 
 
 def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
