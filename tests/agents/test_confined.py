@@ -17,13 +17,13 @@ from spoold.agents.adapters import known_agents
 from spoold.agents.adapters.adapter import Errand, Start
 from spoold.agents.configuration.profiles import expand
 from spoold.agents.process import program, turns
-from spoold.agents.process.confinement import Confined, SandboxConfig, hint
+from spoold.agents.process.confinement import Confined, SandboxConfig, hint, unshown
 from spoold.agents.process.program import leave_keyring
 from spoold.agents.sandbox import private_home, sandbox_policy
 from spoold.agents.sandbox.launch import Entered
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk
-from tests.agents.workspace.repos import git
+from tests.agents.workspace.repos import Remote, git
 
 AGENT = """
 import json, os, sys
@@ -82,6 +82,61 @@ def test_an_attempt_that_failed_names_what_its_sandbox_refused(tmp_path: Path, b
     [reason] = ended.result["reasons"]
     assert "it said 403" in reason
     assert 'pypi.org:443 is not in the list of hosts of this sandbox. Fix: add "pypi.org" to hosts' in reason
+
+
+TOOL = "#!/bin/sh\nexit 0\n"
+
+
+@pytest.mark.parametrize("part", ["accept", "setup"])
+def test_a_program_that_the_worker_has_and_the_sandbox_does_not_show_is_named_and_nobody_is_paid_again(
+    tmp_path: Path, bubblewrap: None, part: str
+) -> None:
+    """It was told as `exit code 127`, and the agent began again, three times."""
+    folder = tmp_path / "opt"
+    folder.mkdir()
+    tool = folder / "mytool"
+    tool.write_text(TOOL)
+    tool.chmod(0o755)
+    remote = Remote(tmp_path)
+    place = {"repo": str(remote.path), "dir": str(tmp_path / "spaces")}
+    said = {"accept": ["mytool --all"]} if part == "accept" else {}
+    made = desk(tmp_path, workspace=place if part == "accept" else {**place, "setup": ["mytool --all"]}, **said)
+    made.env = {**made.env, "PATH": f"{folder}:{os.environ['PATH']}"}
+    ended = made.run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == ((65, "blocked") if part == "accept" else (1, "failed")), (
+        ended.said
+    )
+    [reason] = ended.result["reasons"]
+    assert f"mytool is {tool} on this worker, and the sandbox bwrap does not show it; fix: write show = [" in reason
+    assert f', "{tool}"] in its sandbox' in reason
+    made.env = {**made.env, "SPOOL_ATTEMPT": "2"}
+    (tmp_path / "tools" / "agent.py").write_text(
+        "raise SystemExit('it was started again')" if part == "accept" else AGENT
+    )
+    sandbox = {**made.profile["sandbox"], "show": [*made.profile["sandbox"]["show"], str(tool)]}
+    made.profile = {**made.profile, "sandbox": sandbox}
+    ended = made.run(prompt="x")
+    assert (ended.code, ended.result["outcome"]) == (0, "done"), ended.said
+
+
+def test_what_a_shell_did_not_find_is_named_only_where_this_worker_has_it(tmp_path: Path) -> None:
+    tool = tmp_path / "mytool"
+    tool.write_text(TOOL)
+    tool.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    for line in (
+        "sh: 1: mytool: not found",
+        "/bin/bash: line 3: mytool: command not found",
+        "make: mytool: No such file or directory",
+    ):
+        said = unshown("bwrap", f"{line}\nmake: *** [all] Error 127", env)
+        assert said == (
+            f"mytool is {tool} on this worker, and the sandbox bwrap does not show it; "
+            f'fix: write sandbox = {{kind = "bwrap", show = ["{tool}"]}}'
+        )
+        assert unshown({"kind": "bwrap", "show": [str(tmp_path)]}, line, env) == ""
+        assert unshown("none", line, env) == unshown("bwrap", line, {"PATH": "/bin"}) == ""
+    assert unshown("bwrap", "sh: 1: sh: not found", env) == "", "it is shown anyway"
 
 
 def test_a_sandbox_that_would_show_the_spool_is_no_sandbox(tmp_path: Path, bubblewrap: None) -> None:
@@ -195,9 +250,9 @@ def test_a_submodule_without_a_repository_gets_none_from_an_agent(tmp_path: Path
 
 def test_a_file_that_the_sandbox_does_not_show_is_hinted_at() -> None:
     said = "sh: 0: cannot open /srv/agent.sh: No such file"
-    assert "what `show` lists" in hint("bwrap", said)
-    assert "in the sandbox bwrap" in hint({"kind": "bwrap", "show": ["/srv"]}, said)
-    assert hint("none", said) == hint({}, said) == hint("bwrap", "no key") == ""
+    assert "what `show` lists" in hint("bwrap", said, {})
+    assert "in the sandbox bwrap" in hint({"kind": "bwrap", "show": ["/srv"]}, said, {})
+    assert hint("none", said, {}) == hint({}, said, {}) == hint("bwrap", "no key", {}) == ""
 
 
 ERRAND = Errand("x", "", "", "m", command=("agent",), max_tokens=1, temperature=0.5, trace="http://h/x", max_turns=3)

@@ -172,6 +172,29 @@ def test_so_is_one_of_every_other_command_in_the_sandbox(tmp_path: Path) -> None
     assert all(str(files[name]) in problem for name, problem in zip(files, found.values(), strict=True))
 
 
+@pytest.mark.usefixtures("bubblewrap")
+def test_so_is_a_program_that_only_the_path_of_the_worker_leads_to(tmp_path: Path) -> None:
+    if not probe(confinement.read("bwrap", "x").asked()).ok:
+        pytest.skip("bubblewrap does not work here")
+    for name in ("mytool", "other"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    said = {
+        "command": [sys.executable],
+        "accept": ["A=1 mytool --all | sort", ["other", "is shown anyway"], "echo other", "no-such-tool"],
+        "workspace": {"repo": "https://no.example/app", "setup": "cd . && other"},
+        "sandbox": "bwrap",
+        "env": {"PATH": f"{tmp_path}:/usr/bin:/bin"},
+    }
+    found = {field: (problem, fix) for field, problem, fix in not_seen(said)}
+    assert found["agents.coder.accept"] == (
+        f"{tmp_path}/mytool is not shown in the sandbox bwrap",
+        f'write sandbox = {{kind = "bwrap", show = ["{tmp_path}/mytool"]}}',
+    )
+    assert found["agents.coder.workspace.setup"][0] == f"{tmp_path}/other is not shown in the sandbox bwrap"
+    assert len(found) == 2
+
+
 def test_what_is_sure_makes_a_verdict_and_hides_no_worse_one() -> None:
     sure, unsure = of_merges("c", "/srv/a", [], {}), of_merges("c", "/srv/a", [], None)
     assert Tried("c", "x", "", "", "ok").warned(sure).verdict == "warned"

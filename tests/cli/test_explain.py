@@ -113,7 +113,9 @@ def test_the_work_of_an_agent_is_named_where_people_look(tmp_path: Path) -> None
     assert said == f"a (completed, attempt 1): it completed on w-aaaaa at 2026-01-01T00:00:00Z, attempt 1: {work}\n"
     end(directory, "a-merge", output={"into": "main", "landed": [{"task": "a", "merge": "c0ffee"}], "refused": []})
     merged = work.replace("a-merge merges it", "merged as c0ffee into main")
-    assert f"work         {merged}" in spool(directory, "show", "a").stdout.splitlines(), "not that it is to be merged"
+    assert f"work         {merged}" in spool(directory, "show", "a").stdout.splitlines(), (
+        "not that it is to be merged"
+    )
     assert spool(directory, "explain", "a").stdout.endswith(f"attempt 1: {merged}\n")
     assert "work         merged as c0ffee into main" in spool(directory, "show", "a-merge").stdout.splitlines()
     end(directory, "b", output={**output, "merge": "b-merge"})

@@ -252,7 +252,9 @@ ADVICE: list[tuple[str, Case, str, str]] = [
     ),
     (
         "resting after an error with a fix",
-        replace(WAITING, rest_s=9, last=EndedAttempt(1, "failure", "w", "", "EXIT_NONZERO", "away. Fix: look there.")),
+        replace(
+            WAITING, rest_s=9, last=EndedAttempt(1, "failure", "w", "", "EXIT_NONZERO", "away. Fix: look there.")
+        ),
         "retry_delay",
         "the fix that the error names, where its cause stays; else time; `retry.backoff_s` of the task or [retry] in "
         "spool.toml says how long",

@@ -209,7 +209,7 @@ class Attempt:
             if ran.code != 0:
                 said = " | ".join(ran.output.splitlines()[-_SETUP_LINES:])
                 why = f"the setup of the workspace failed: `{line}` ended with {ran.code}: {said}"
-                hint = confinement.hint(self._profile.sandbox, ran.output)
+                hint = confinement.hint(self._profile.sandbox, ran.output, scene.env)
                 return End("failed", ending.EXIT["failed"], (why + hint,))
         self._doing = ""
         return None
@@ -244,6 +244,9 @@ class Attempt:
         if self._stopped():
             return End("failed", ending.STOPPED, ("it was stopped while its work was judged",))
         must = self._profile.must_change or bool(self._said.get("must_change"))
+        failing = [check for check in self._checks if check.why]
+        if failing and len(failing) == len(reasons) and all(check.here for check in failing):
+            return End("blocked", ending.EXIT["blocked"], tuple(reasons))  # a retry judges its work, and pays nobody
         end = ending.end_of_work(self._heard, self._saved.changed, reasons, must_change=must)
         # What was accepted is not judged again, should what follows it fail; else the next attempt has to do better.
         self._accepted = end.outcome in ending.GOOD
@@ -455,7 +458,7 @@ class Attempt:
     def _hinted(self, trouble: Trouble, errors: str, errand: Errand, env: Mapping[str, str]) -> Trouble:
         """Return a trouble with what the sandbox may have to do with it."""
         said, cli = self._profile.sandbox, self._profile.cli
-        hint = confinement.hint(said, errors)
+        hint = confinement.hint(said, errors, env)
         seen = confinement.Seen(trouble.message, self._sandbox.refused)
         if trouble.fault == "transient" and not self._heard.answered:
             away = confinement.may_pass(cli, errand.model, said, env, seen)
@@ -479,7 +482,8 @@ class Attempt:
             (profile.accept, profile.success_if),
             (said.get("accept") or (), said.get("success_if") or {}),
         ):
-            self._checks += judge(accept, success_if, self._heard.text, self._workspace.content, run)
+            tried = judge(accept, success_if, self._heard.text, self._workspace.content, run)
+            self._checks += [confinement.judged(check, profile.sandbox, scene.env) for check in tried]
         return [check.reason for check in self._checks if check.why]
 
     def _report(self, *, now: bool = False) -> None:

@@ -13,7 +13,6 @@ Touches: files, the clock, the terminal.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -54,6 +53,8 @@ WITHIN_S = 45.0
 _LOOK_S, _KEPT = 0.2, 200
 # Paths within a word, such as --config=/etc/agent.toml, or within a line for the shell.
 _WITHIN = re.compile(r"(?<![^\s='\"(;|&<>])/[^\s'\";|&<>()]*")
+# Programs that begin a command of a line for the shell.
+_BEGINS = re.compile(r"(?:^|[;|&(\n])\s*(?:\w+=\S*\s+)*([\w.+-]+)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
@@ -128,11 +129,14 @@ def unseen(
     Errors: none.
     """
     config, named = confinement.read(profile.sandbox, "the sandbox of the profile"), _paths(profile, folders)
+    variables = {**environ, **profile.env}
+    if config.kind not in ("none", "podman"):
+        named = dict([*named.items(), *_programs(profile, config, variables).items()][:_KEPT])
     if config.kind == "none" or not named:
         return []
     look = ("/bin/sh", "-c", 'for one do test -e "$one" && echo yes || echo no; done', "look", *named)
     try:
-        code, said, _ = _run(look, profile, config, {**environ, **profile.env}, within_s, beside=profile.program)
+        code, said, _ = _run(look, profile, config, variables, within_s, beside=profile.program)
     except (NoSandbox, OSError):
         return []
     if code != 0 or len(said) != len(named):
@@ -147,9 +151,7 @@ def unseen(
 def _not_shown(
     name: str, profile: Profile, config: confinement.SandboxConfig, field: str, paths: Sequence[str]
 ) -> Foreseen:
-    line = f"show = {json.dumps([*config.show, *paths], ensure_ascii=False)}"
-    short = isinstance(profile.sandbox, str)
-    fix = f'write sandbox = {{kind = "{config.kind}", {line}}}' if short else f"write {line} in its sandbox"
+    fix = confinement.showing(profile.sandbox, paths)
     problem = f"{', '.join(paths)} is not shown in the sandbox {config.kind}"
     return Foreseen(f"agents.{name}.{field}", problem, fix)
 
@@ -157,10 +159,8 @@ def _not_shown(
 def _paths(profile: Profile, folders: Sequence[str]) -> dict[str, str]:
     """Return the paths that the commands of a profile name and this machine has, each with the field that names it
     first. A program that begins a command is shown anyway, and so is the folder in which the agent works."""
-    lines = dict[str, list[str]](command=[*profile.command[1:]], args=[*profile.args])
-    lines["accept"] = [word for one in profile.accept for word in ([one] if isinstance(one, str) else one[1:])]
-    setup = profile.workspace.get("setup") or ()
-    lines["workspace.setup"] = [setup] if isinstance(setup, str) else [str(one) for one in setup]
+    lines = dict[str, list[str]](command=[*profile.command[1:]], args=[*profile.args], **_lines(profile))
+    lines["accept"] += [word for one in profile.accept if not isinstance(one, str) for word in one[1:]]
     own = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     found = dict[str, str]()
     for field, words in lines.items():
@@ -168,6 +168,24 @@ def _paths(profile: Profile, folders: Sequence[str]) -> dict[str, str]:
             if path.startswith("/") and not f"{path}/".startswith(own) and _is_there(path):
                 found.setdefault(path, field)
     return dict(list(found.items())[:_KEPT])
+
+
+def _programs(profile: Profile, config: confinement.SandboxConfig, env: Mapping[str, str]) -> dict[str, str]:
+    """Return what the programs need that begin a line of a profile for the shell, each with the field that names it."""
+    found = dict[str, str]()
+    for field, lines in _lines(profile).items():
+        for name in (name for line in lines for name in _BEGINS.findall(line)):
+            found |= {path: found.get(path, field) for path in confinement.paths_of(name, config.show, env)}
+    return found
+
+
+def _lines(profile: Profile) -> dict[str, list[str]]:
+    """Return the lines of a profile for the shell, by field."""
+    setup = profile.workspace.get("setup") or ()
+    return {
+        "accept": [one for one in profile.accept if isinstance(one, str)],
+        "workspace.setup": [setup] if isinstance(setup, str) else [str(one) for one in setup],
+    }
 
 
 def _is_there(path: str) -> bool:

@@ -265,4 +265,4 @@ class Walled:
             ran = run_command(["/bin/sh", "-c", line], scene, within_s or float("inf"), aloud=True, most=OUTPUT_MAX)
         if ran.code is None:
             return TIMED_OUT, f"it has not ended within {within_s:g} s; {ran.output}"
-        return ran.code, ran.output + (confinement.hint(self._said, ran.output) if ran.code else "")
+        return ran.code, ran.output + (confinement.hint(self._said, ran.output, self._environ) if ran.code else "")

@@ -18,8 +18,10 @@ Touches: files, the environment.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +40,7 @@ from spoold.agents.sandbox.launch import Entered, entered
 from spoold.agents.sandbox.protected_files import disarm, guarded
 from spoold.agents.sandbox.sandbox_mounts import needed
 from spoold.agents.sandbox.sandbox_policy import UNLISTED, NoSandbox, SandboxRun, entry, is_host, lets_through, split
+from spoold.agents.workspace.acceptance import NO_PROGRAM, Check
 from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool.connection import Connection
 from spoold.protocol import codec
@@ -46,6 +49,10 @@ from spoold.protocol.fields import Directory, MemMb, Strict, Whole
 from spoold.system.remover import remove
 
 _MISSED = re.compile(r"cannot open|can't open|no such file or directory|not found", re.IGNORECASE)
+# How shells, and make, say that there is no such program.
+_NOT_FOUND = re.compile(
+    r"^(?:.*: )?([\w.+-]+): (?:command not found|not found|no such file or directory)$", re.IGNORECASE | re.MULTILINE
+)
 # Ways into this machine that some variables name, and places of it that are not shown.
 WAYS_IN = (
     "SPOOL_",
@@ -177,15 +184,60 @@ class Confined:
         return given
 
 
-def hint(said: str | Mapping[str, Any], errors: str) -> str:
-    """Return what may be missing in the sandbox of a profile; '' without one, or where nothing was missed.
+def hint(said: str | Mapping[str, Any], errors: str, env: Mapping[str, str]) -> str:
+    """Return what is missing, or may be, in the sandbox of a profile; '' without one, or where nothing was missed.
 
-    errors: the end of stderr.
+    errors: the end of what was printed; env: as of `unshown`.
     """
+    if missed := unshown(said, errors, env):
+        return f" ({missed})"
     kind = said if isinstance(said, str) else said.get("kind", "none")
     if kind == "none" or not _MISSED.search(errors):
         return ""
     return f" (in the sandbox {kind} only the agent's program, its workspace and what `show` lists can be read)"
+
+
+def unshown(said: str | Mapping[str, Any], output: str, env: Mapping[str, str]) -> str:
+    """Return which program a shell did not find though this worker has it, and what shows it in the sandbox; ''
+    without a sandbox, and where that is not why.
+
+    output: what the shell's line printed; env: the variables of the attempt.
+    """
+    config = read(said, "the sandbox of the profile")
+    found = _NOT_FOUND.findall(output) if config.kind not in ("none", "podman") else []
+    for name in dict.fromkeys(found):
+        if paths := paths_of(name, config.show, env):
+            problem = f"{name} is {shutil.which(name, path=env.get('PATH'))} on this worker"
+            return f"{problem}, and the sandbox {config.kind} does not show it; fix: {showing(said, paths)}"
+    return ""
+
+
+def judged(check: Check, said: str | Mapping[str, Any], env: Mapping[str, str]) -> Check:
+    """Return a condition that was tried, with what the sandbox has to do with it. A line of which the shell did not
+    find a program that this worker has is no fault of the work."""
+    missed = unshown(said, check.output, env) if check.why else ""
+    return replace(check, why=f"{check.why}: {missed}", here=check.why == NO_PROGRAM) if missed else check
+
+
+def paths_of(name: str, show: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Return what a sandbox that shows this has to show besides, so that a program of the worker's PATH can run there;
+    [] for nothing, and for a program that is not there."""
+    try:
+        paths = needed(name, env.get("PATH", os.defpath))
+    except OSError:
+        return []
+    return [path for path in paths if not any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in show)]
+
+
+def showing(said: str | Mapping[str, Any], paths: Sequence[str]) -> str:
+    """Return what a profile has to say so that its sandbox shows these, too."""
+    config = read(said, "the sandbox of the profile")
+    line = f"show = {json.dumps([*config.show, *paths], ensure_ascii=False)}"
+    return (
+        f'write sandbox = {{kind = "{config.kind}", {line}}}'
+        if isinstance(said, str)
+        else f"write {line} in its sandbox"
+    )
 
 
 @contextmanager

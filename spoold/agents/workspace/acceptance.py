@@ -27,6 +27,8 @@ from spoold.protocol.errors import BadFile, SpoolError
 
 # The most bytes of a file that is looked into, and of a command's output that are kept; how long (s) a schema takes.
 FILE_MAX, OUTPUT_MAX, SCHEMA_S = 16 << 20, 8 << 10, 20.0
+# Why a line of a shell does not hold that names a program which is not there.
+NO_PROGRAM = "exit code 127"
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
 
 
@@ -40,11 +42,13 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition that was tried. why: why it does not hold, '' where it does; output: of a command."""
+    """One condition that was tried. why: why it does not hold, '' where it does; output: of a command; here: it is the
+    fault of this machine, and not of the work."""
 
     what: str
     why: str = ""
     output: str = ""
+    here: bool = False
 
     def plain(self) -> dict[str, Any]:
         """Return it as a plain object."""
