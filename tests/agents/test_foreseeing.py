@@ -67,6 +67,27 @@ def test_the_worker_says_it_when_it_starts(caplog: pytest.LogCaptureFixture) -> 
     assert said[1].startswith("w.toml: merge.repos: /no/other.git is not there; fix: ")
 
 
+def test_it_says_a_branch_that_takes_no_merges_and_each_warning_once(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """`spool up` said nothing of the branch, and the rest once for itself and once for each worker."""
+    clone = made(tmp_path, bare=False)
+    sandbox = {"kind": "bwrap", "network": "proxy", "hosts": ["github.com"]}
+    agents = {"coder": {"cli": "codex", "temperature": 0.5, "sandbox": sandbox, "workspace": {"repo": "/no/app.git"}}}
+    table = {"agents": agents, "merge": {"repos": [clone]}}
+    expand(table, "w.toml", {})
+    said = "\n".join(record.getMessage() for record in caplog.records)
+    parts = ("cannot ask its model", "cannot be given temperature", "/no/app.git is not there", "is checked out in")
+    assert [said.count(part) for part in parts] == [1, 1, 1, 1]
+    caplog.clear()
+    expand(table, "w.toml", {}, warns="rest")
+    (left,) = caplog.records
+    assert "cannot be given temperature" in left.getMessage()
+    caplog.clear()
+    expand(table, "w.toml", {}, warns="none")
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_the_error_of_a_task_names_the_field_and_the_file(tmp_path: Path, own: bool) -> None:
     place = {"repo": f"{tmp_path}/none.git"}

@@ -44,7 +44,7 @@ def test_a_name_that_is_known_waits_for_its_worker_and_says_so(root: Path) -> No
     """G31: a laptop that sleeps is no mistake of the one who submits."""
     done = spool("agent", "coder", "Fix it.", root=root)
     assert done.code == 0
-    assert "start a worker whose file has [agents.coder], or a handler of that name." in done.err
+    assert "one that has just started needs some seconds; else start one whose file has [agents.coder]." in done.err
     worker(root, reviewer=ABOUT)
     (root / "spool.toml").write_text("[types.coder]\nmax_concurrent = 3\n")
     done = spool("agent", "coder", "Fix it.", root=root)

@@ -16,7 +16,7 @@ import pytest
 
 from spoold.protocol.approval import Approval
 from spoold.protocol.errors import BadFile
-from spoold.protocol.heartbeat import Capabilities, Keeps
+from spoold.protocol.heartbeat import UNCHECKED, Capabilities, Keeps
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, Verb
@@ -256,8 +256,10 @@ ADVICE: list[tuple[str, Case, str, str]] = [
             WAITING, rest_s=9, last=EndedAttempt(1, "failure", "w", "", "EXIT_NONZERO", "away. Fix: look there.")
         ),
         "retry_delay",
-        "the fix that the error names, where its cause stays; else time; `retry.backoff_s` of the task or [retry] in "
-        "spool.toml says how long",
+        (
+            "the fix that the error names, where its cause stays; else time; `retry.backoff_s` of the task or "
+            "[retry] in spool.toml says how long"
+        ),
     ),
     (
         "too late",
@@ -457,6 +459,15 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         ),
         "capability",
         "install what is missing on w-1, w-2, which look again every 30 s, or start one that has it",
+    ),
+    (
+        "its check runs",
+        replace(
+            WAITING,
+            workers=(replace(LACKING, capabilities=NONE.model_copy(update={"lacks": {"review": UNCHECKED}})),),
+        ),
+        "capability",
+        "wait some seconds: the check runs on w-1",
     ),
     (
         "its program is not all that it lacks",

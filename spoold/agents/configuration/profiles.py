@@ -48,6 +48,7 @@ _HANDLER = ("instead", "timeout", "max_timeout", "secrets", "cwd", "allow_cwd", 
 VALUE_MAX = 64 << 10
 # What a type's settings may say, too, and an agent is given where it takes it.
 VALUES = ("model", "max_tokens", "temperature")
+Warns = Literal["all", "rest", "none"]
 log = logging.getLogger("spoold")
 # For how long (s) a start waits to know whether the repositories of its file are there.
 FORESEE_S = 2.0
@@ -153,8 +154,11 @@ def takes_value(profile: Profile) -> tuple[str, ...]:
     return tuple(name for name in VALUES if f"{{{name}}}" in words)
 
 
-def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return the table of a worker's file with a handler for each profile, and for merges. Errors: BadFile."""
+def expand(
+    table: dict[str, Any], file: str, environ: Mapping[str, str] = os.environ, *, warns: Warns = "all"
+) -> dict[str, Any]:
+    """Return the table of a worker's file with a handler for each profile, and for merges. warns: of what is logged
+    besides: `rest` leaves out what `spool doctor` finds by trials. Errors: BadFile."""
     if TABLE not in table and merging.TABLE not in table:
         return table
     profiles = table.get(TABLE, {})
@@ -173,11 +177,14 @@ def expand(table: dict[str, Any], file: str, environ: Mapping[str, str] = os.env
         if (fault := fault_in(word, read[word].instead)) is not None:
             raise BadFile(file, f"{key}.instead", f"{fault.problem}.", f"{fault.mend}.")
         handlers[word] = _handler(word, read[word], table.get("redact"), environ)
-    for why in _unlike(read, handlers.keys()):
+    for why in _unlike(read, handlers.keys()) if warns != "none" else ():
         log.warning("%s: %s", file, why)
+    for why in _doubted(read, environ, warns):
+        log.warning("%s", why)
     merger = _merger(table, handlers, file, environ) if merging.TABLE in table else {}
     handlers |= {merging.TABLE: merger} if merger else {}
-    _foresee(file, read, merger.get("about", {}))
+    if warns == "all":
+        _foresee(file, read, merger.get("about", {}))
     kept = {name: value for name, value in table.items() if name not in (TABLE, merging.TABLE)}
     return {**kept, "handlers": handlers}
 
@@ -195,17 +202,34 @@ def _merger(
 
 
 def _foresee(file: str, read: Mapping[str, Profile], merger: Mapping[str, str]) -> None:
-    """Log which repositories are not there. merger: what is told of [merge]. Where a share does not answer, this goes
-    on after FORESEE_S, and what is found is logged later: the worker's first beat must not wait for it."""
+    """Log which repositories are not there, and which take no merges. merger: what is told of [merge]. Where a share
+    does not answer, this goes on after FORESEE_S, and what is found is logged later: the worker's first beat must not
+    wait for it."""
 
     def look() -> None:
         found = [one for name, profile in read.items() for one in of_workspace(name, profile.workspace)]
-        for one in (*found, *of_repositories(merging.repos_of(merger))):
+        repos = merging.repos_of(merger)
+        for one in (*found, *of_repositories(repos), *of_branches(repos)):
             log.warning("%s: %s", file, one.words)
 
     thread = threading.Thread(target=look, name="foresee", daemon=True)
     thread.start()
     thread.join(FORESEE_S)
+
+
+def _doubted(read: Mapping[str, Profile], environ: Mapping[str, str], warns: Warns) -> Iterator[str]:
+    """Yield what may keep each agent from its model, and what its profile says in vain."""
+    for name, one in read.items() if warns != "none" else ():
+        kept = unreached(one.cli, one.model, one.sandbox, {**environ, **one.env}) if warns == "all" else None
+        if kept is not None:
+            yield f"the agent {name} cannot ask its model: {kept.words}"
+        for value in set(_sets(one)) - set(takes_value(one)):
+            given = f"the agent {name} ({one.cli}) cannot be given {value}"
+            yield f"{given}, so what [agents.{name}] says of it does not count"
+
+
+def _sets(profile: Profile) -> list[str]:
+    return [value for value in VALUES if getattr(profile, value) not in ("", None)]
 
 
 def _unlike(read: Mapping[str, Profile], handlers: Collection[str]) -> Iterator[str]:
@@ -294,20 +318,10 @@ def _handler(name: str, profile: Profile, redact: Any, environ: Mapping[str, str
     handler = {key: said.pop(key) for key in _HANDLER if key in said}
     program = profile.program
     about = {"agent": profile.cli, "model": profile.model, "recorded": known_agents.make(profile.cli).recorded}
-    sets = [value for value in VALUES if getattr(profile, value) not in ("", None)]
+    sets = _sets(profile)
     about |= {"takes": " ".join(takes_value(profile)), "sets": " ".join(sets), "limit": profile.limit}
     kept = unreached(profile.cli, profile.model, profile.sandbox, {**environ, **profile.env})
-    if kept is not None:
-        log.warning("the agent %s cannot ask its model: %s", name, kept.words)
-        about |= {"warning": kept.words}
-    for value in set(sets) - set(takes_value(profile)):
-        log.warning(
-            "the agent %s (%s) cannot be given %s, so what [agents.%s] says of it does not count",
-            name,
-            profile.cli,
-            value,
-            name,
-        )
+    about |= {"warning": kept.words} if kept is not None else {}
     kind = confinement.read(profile.sandbox, name).kind
     # A container brings the program. A relative path is one of each attempt.
     needed = ("/" not in program or program.startswith("/")) and kind != "podman"

@@ -171,7 +171,7 @@ def _paths(profile: Profile, folders: Sequence[str]) -> dict[str, str]:
 
 
 def _programs(profile: Profile, config: confinement.SandboxConfig, env: Mapping[str, str]) -> dict[str, str]:
-    """Return what the programs need that begin a line of a profile for the shell, each with the field that names it."""
+    """Return what the programs need that begin a line of a profile for the shell, each path with its field."""
     found = dict[str, str]()
     for field, lines in _lines(profile).items():
         for name in (name for line in lines for name in _BEGINS.findall(line)):

@@ -220,7 +220,7 @@ def judged(check: Check, said: str | Mapping[str, Any], env: Mapping[str, str]) 
 
 
 def paths_of(name: str, show: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Return what a sandbox that shows this has to show besides, so that a program of the worker's PATH can run there;
+    """Return what a sandbox that shows this has to show besides, so that a program of the worker's PATH runs there;
     [] for nothing, and for a program that is not there."""
     try:
         paths = needed(name, env.get("PATH", os.defpath))

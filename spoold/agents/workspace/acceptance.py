@@ -42,8 +42,8 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition that was tried. why: why it does not hold, '' where it does; output: of a command; here: it is the
-    fault of this machine, and not of the work."""
+    """One condition that was tried. why: why it does not hold, '' where it does; output: of a command; here: that is
+    the fault of this machine, and not of the work."""
 
     what: str
     why: str = ""

@@ -139,7 +139,8 @@ def missing_agent(store: Store, host: Host, clock: Clock, name: str) -> Missing 
         return None
     problem = f"no live worker has the agent {name!r}."
     if not served.types:
-        fix = f"start a worker whose file has [agents.{name}], or a handler of that name."
+        fix = f"one that has just started needs some seconds; else start one whose file has [agents.{name}]."
+        problem = f"no live worker has the agent {name!r} yet."
         return Missing(problem, fix, unknown=False)
     last = snapshots.latest(store.fs)
     before = () if last is None else (*last[1].types, *last[1].durations)

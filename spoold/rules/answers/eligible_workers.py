@@ -10,7 +10,7 @@ import math
 
 from spoold.protocol.agent_fields import MERGE
 from spoold.protocol.amount import amount, some
-from spoold.protocol.heartbeat import Capabilities
+from spoold.protocol.heartbeat import UNCHECKED, Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import key
 from spoold.rules.answers.task_facts import Case, Reason, Seen
@@ -51,6 +51,9 @@ def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
 def _remedy(lane: Lane, alive: list[Seen], repo: str) -> str:
     """The change that makes a worker able to run it: install what it lacks, if that is all; else another worker."""
     lacking = [w.node for w in alive if lane.type in w.capabilities.lacks and unfit(lane, _equipped(w, lane)) is None]
+    unchecked = [w.node for w in alive if w.node in lacking and w.capabilities.lacks[lane.type] == UNCHECKED]
+    if unchecked:
+        return f"wait some seconds: the check runs on {some(unchecked)}"
     if lacking:
         look = "looks" if len(lacking) == 1 else "look"
         return f"install what is missing on {some(lacking)}, which {look} again every 30 s, or start one that has it"

@@ -119,10 +119,15 @@ def worker(
     It takes tasks that it can serve and runs them. SIGTERM or Ctrl-C drains it. Commands run only with
     --allow-command; types run by the handlers in the configuration.
     """
+    from functools import partial
+
     from spoold.agents.configuration.profiles import expand
     from spoold.daemon.processes import worker_main
     from spoold.worker.handlers.worker_config import load_config
 
     options = {"slots": slots, "name": name, "types": types, "labels": labels, "allow_command": allow_command or None}
-    settings = load_config(config, {key: value for key, value in options.items() if value is not None}, expand=expand)
+    chosen = {key: value for key, value in options.items() if value is not None}
+    # With --until-eof it is a child of `spool up`, which has said it.
+    read = partial(expand, warns="none" if until_eof else "all")
+    settings = load_config(config, chosen, expand=read)
     raise typer.Exit(worker_main(session(ctx).directory(settings.spool), settings, until_eof=until_eof))

@@ -122,6 +122,8 @@ def try_agents(ctx: typer.Context, file: str | None, *, as_json: bool) -> bool:
 
     Errors: BadFile.
     """
+    from functools import partial
+
     from spoold.agents.configuration.profiles import expand
     from spoold.agents.configuration.trial import STARTS
     from spoold.protocol.errors import BadFile
@@ -129,7 +131,7 @@ def try_agents(ctx: typer.Context, file: str | None, *, as_json: bool) -> bool:
 
     if file is None:
         raise BadFile("the command line", "--config", "is missing.", "name the file of the worker.")
-    found = _tried(ctx, load_config(file, expand=expand))
+    found = _tried(ctx, load_config(file, expand=partial(expand, warns="rest")))
     if as_json:
         print_json([asdict(one) for one in found])
     elif not found:
