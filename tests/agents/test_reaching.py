@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,44 @@ def test_what_a_sandbox_keeps_from_its_model_does_not_pass_by_itself() -> None:
     assert may_pass("codex", "", proxy("api.openai.com"), {}, away), "its model's host is listed: that was another"
     assert not may_pass("opencode", "", proxy("api.openai.com"), {}, away), "nobody knows where its model is"
     assert not may_pass("generic", "", "none", {}, Seen("Connection failed")), "nor whether its model answered"
+
+
+KNOCKS = """
+import os, socket, sys
+sys.stdin.read()
+host, _, port = os.environ["HTTPS_PROXY"].rpartition("/")[2].partition(":")
+with socket.create_connection((host, int(port))) as way:
+    way.sendall(b"CONNECT %s:443 HTTP/1.1\\r\\n\\r\\n")
+    way.recv(1000)
+print('{"type":"turn.failed","error":{"message":"%s"}}')
+sys.exit(1)
+"""
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize(
+    ("asks", "listed", "words", "blocked"),
+    [
+        ("api.openai.com", "github.com", "Connection failed", True),
+        ("api.openai.com", "github.com", "no such model", True),
+        ("telemetry.example", "api.openai.com", "something odd", False),
+    ],
+)
+def test_one_whose_own_list_lacks_its_model_begins_with_that_and_is_not_tried_again(
+    tmp_path: Path, asks: str, listed: str, words: str, blocked: bool
+) -> None:
+    """It began with what the program made of it, and was tried three times more."""
+    made = codex(tmp_path, "")
+    (tmp_path / "tools" / "codex").write_text(f"#!{sys.executable}\n{KNOCKS % (asks, words)}")
+    shown = [str(Path(sys.executable).resolve().parents[1])]
+    made.profile = {**made.profile, "sandbox": {**proxy(listed), "show": shown}}
+    ended = made.run(prompt="x")
+    (reason,) = ended.result["reasons"]
+    finding = f'{asks}:443 is not in the list of hosts of this sandbox. Fix: add "{asks}" to hosts'
+    assert finding in reason
+    assert (ended.code == 65, ended.result["outcome"] == "blocked") == (blocked, blocked), ended.said
+    assert reason.startswith(f"refusal: {finding}") is blocked
+    assert reason.endswith(f"codex said: {words}") is blocked
 
 
 def codex(path: Path, agent: str) -> Desk:

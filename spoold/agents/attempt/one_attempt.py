@@ -448,11 +448,11 @@ class Attempt:
         for path, text in start.files.items():
             private_home.put(errand.home, path, text)
         bounds = Bounds(profile.start_timeout or profile.idle_timeout, profile.idle_timeout)
-        before = _came_to(heard)
+        before = heard.came_to
         turn = take_turn(self._adapter, start, scene, heard, bounds)
         ended = None if turn.code is None else self._adapter.ended(turn.code, turn.errors)
         trouble = ending.trouble_of(heard, turn, ended)
-        self._inbox.over(well=trouble is None or _came_to(heard) != before)
+        self._inbox.over(well=trouble is None or heard.came_to != before)
         return None if trouble is None else self._hinted(trouble, turn.errors, errand, scene.env)
 
     def _hinted(self, trouble: Trouble, errors: str, errand: Errand, env: Mapping[str, str]) -> Trouble:
@@ -464,6 +464,8 @@ class Attempt:
             away = confinement.may_pass(cli, errand.model, said, env, seen)
             trouble = replace(trouble, fault="away") if away else trouble
         refused = "; ".join(self._sandbox.refused[:REFUSED_MAX])
+        if not self._heard.answered and confinement.barred(cli, errand.model, said, env, seen):
+            return Trouble("refusal", f"{refused}. {cli} said: {trouble.message}")  # also of the next attempt
         if refused and trouble.fault in ("transient", "away", "auth"):
             return replace(trouble, message=f"{trouble.message} (of what it asked for outside: {refused})")
         if trouble.fault == "transient" and not self._heard.answered:
@@ -548,11 +550,6 @@ class Attempt:
         if contract.batch and (why := prompting.put(contract.root, contract.batch, contract.task_id, text)):
             _say(why)
         return text
-
-
-def _came_to(heard: Transcript) -> tuple[int, int, int]:
-    """Return what shows that its session has the prompt: that it names it, or that the model has answered."""
-    return heard.named, heard.tools, heard.usage.tokens_out if heard.usage is not None else 0
 
 
 def _for_adapter(env: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

@@ -420,6 +420,12 @@ def may_pass(cli: str, model: str, said: str | Mapping[str, Any], env: Mapping[s
     return bool(host_of(cli, model, env)) or not any(UNLISTED in one for one in seen.refused)
 
 
+def barred(cli: str, model: str, said: str | Mapping[str, Any], env: Mapping[str, str], seen: Seen) -> bool:
+    """Whether the list of its own sandbox kept an agent from its model: only a change of the list helps."""
+    found = unreached(cli, model, said, env) if any(UNLISTED in one for one in seen.refused) else None
+    return found is not None and found.unlisted
+
+
 def host_of(cli: str, model: str, env: Mapping[str, str]) -> str:
     """Return where an agent asks its model, as `hosts` of a sandbox names it; '' where that is not known."""
     adapter = known_agents.make(cli)

@@ -79,6 +79,11 @@ class Transcript:
         self._left.append(used)
 
     @property
+    def came_to(self) -> tuple[int, int, int]:
+        """What shows that its session has the prompt: that it names it, or that the model has answered."""
+        return self.named, self.tools, self.usage.tokens_out if self.usage is not None else 0
+
+    @property
     def text(self) -> str:
         """The words with which it ended, or else all its words."""
         return self._said()[-TEXT_MAX:]
