@@ -128,6 +128,7 @@ def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
     result = spool(tmp_path, "init", str(root))
     assert result.exit_code == 0
     assert f"next: spool --spool '{root}' up --allow-command\n" in result.stderr
+    assert f"or, with agents or handlers: spool --spool '{root}' up --config worker.toml\n" in result.stderr
     assert "--allow-command lets a worker run any command that the pool's members submit." in result.stderr
     assert f"`spool doctor '{root}' --with 2`" in result.stderr
 

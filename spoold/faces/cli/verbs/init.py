@@ -102,6 +102,7 @@ def init(
     output.remark(init_remark(user_name(), group, umask()))
     output.remark(f"tasks are claimed by {chosen}: {report.reason}")
     output.remark(f"next: spool --spool {shlex.quote(path)} up --allow-command")
+    output.remark(f"or, with agents or handlers: spool --spool {shlex.quote(path)} up --config worker.toml")
     output.remark(ALLOWING)
     output.remark(f"settings: {shlex.quote(os.path.join(path, 'spool.toml'))}")
 
