@@ -25,6 +25,14 @@ def root(tmp_path: Path) -> Path:
     lines: list[dict[str, Any]] = [
         {"at": ago(7200), "writer": "m1", "event": "ADMITTED", "task": "Bad", "attempt": 1},
         {"at": ago(3000), "writer": "m1", "event": "ADMITTED", "task": "badly", "attempt": 1},
+        {
+            "at": ago(7000),
+            "writer": "m1",
+            "event": "FILES_CHANGED",
+            "task": "Bad",
+            "attempt": 1,
+            "detail": {"began": 1795883703.75, "ended": 1795883704.5, "files": ["a.txt", "b.txt"]},
+        },
         {"at": ago(60), "writer": "m1", "event": "IGNORED", "task": "Bad", "detail": {"why": "\x1b[2J no"}},
         {"at": "yesterday", "writer": "m1", "event": "LEADING", "detail": {"holder": "Bad"}},
         {"at": ago(30).removesuffix("Z"), "writer": "m1", "event": "ALERT_CLEARED"},
@@ -38,8 +46,9 @@ def test_a_task_has_its_story_with_what_only_its_result_says(root: Path) -> None
     head, header, *lines = done.lines
     assert head == "Bad (failed, attempt 1)"
     assert header.split() == ["AT", "AFTER", "ATTEMPT", "BY", "WHAT"]
-    admitted, ignored, ended = (" ".join(line.split()) for line in lines)
+    admitted, changed, ignored, ended = (" ".join(line.split()) for line in lines)
     assert admitted == f"{ago(7200)} 0.0 s 1 m1 admitted"
+    assert changed.endswith("m1 changed 2 files: a.txt, b.txt"), "and no number of seconds since 1970"
     assert ended.endswith("ended without success after 1.5 s: exit code 3 (EXIT_NONZERO) (as its result says)")
     assert ignored == f"{ago(60)} 1 h 59 m - m1 a request about it was ignored: [2J no"
     assert "\x1b" not in done.out
@@ -47,6 +56,7 @@ def test_a_task_has_its_story_with_what_only_its_result_says(root: Path) -> None
     assert (found["id"], found["state"]) == ("Bad", "failed")
     assert [(one["event"], one["source"]) for one in found["history"] if one["source"] == "journal"] == [
         ("ADMITTED", "journal"),
+        ("FILES_CHANGED", "journal"),
         ("IGNORED", "journal"),
     ]
 
@@ -66,7 +76,7 @@ def test_events_of_one_task_and_since_a_moment(root: Path) -> None:
         assert done.code == 0, done.err
         return [json.loads(line)["event"] for line in done.lines]
 
-    assert sorted(seen("--task", "BAD")) == ["ADMITTED", "IGNORED"]
+    assert sorted(seen("--task", "BAD")) == ["ADMITTED", "FILES_CHANGED", "IGNORED"]
     assert sorted(seen("--since", "30m")) == ["ALERT_CLEARED", "IGNORED", "LEADING"], "no stamp is no age"
     assert sorted(seen("--since", ago(3600), "--task", "badly")) == ["ADMITTED"]
     assert seen("--since", ago(3600), "--task", "Bad") == ["IGNORED"]

@@ -3,7 +3,9 @@
 Method: the time after which it is said is over at once.
 """
 
+import json
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,28 @@ def test_once_one_of_them_has_begun_nothing_is_said(root: Path) -> None:
     with SpoolClient(root) as client:
         client.submit({"id": "b", "type": "review"})
     assert "has not begun" not in spool("wait", "a", "b", "--timeout", "0.01", root=root).err
+
+
+def test_a_wait_for_an_agent_says_each_attempt_that_another_follows(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(wait_progress, "LOOK_S", 0.01)
+    store = opened(root, "w-0001")
+    store.fs.mkdir("claimed/w-0001")
+    (drop,) = store.fs.list("pending")
+    store.fs.rename(f"pending/{drop}", "claimed/w-0001/5000.hoeoz6rvdo-4.a.a3f2c0.json")
+    for number in (1, 2, 3):
+        error = {"code": "EXIT_NONZERO", "message": f"exit code {number}"}
+        record = {"task_id": "a", "attempt": number, "worker_id": "w-0001", "status": "failure", "error": error}
+        (root / "results" / f"a.{number}.w-0001.json").write_text(json.dumps(record))
+    said, until = "", time.monotonic() + 30
+    with wait_progress.saying_attempts(SpoolClient(root), "a"):
+        while "exit code 2" not in said and time.monotonic() < until:
+            said += capsys.readouterr().err
+    said += capsys.readouterr().err
+    assert said.splitlines() == [
+        f"a: attempt {number} ended, another follows: EXIT_NONZERO: exit code {number}" for number in (1, 2)
+    ]
 
 
 def test_a_share_that_is_away_is_told_by_the_wait_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

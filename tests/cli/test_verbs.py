@@ -311,6 +311,24 @@ def test_a_progress_report_that_does_not_count_is_shown_with_why(root: Path, run
     assert json.loads(run("show", "a", "--json").out)["progress_problem"] == problem
 
 
+def test_a_report_of_an_agent_is_shown_in_words_and_a_retry_says_how_the_last_attempt_ended(
+    root: Path, run: Run
+) -> None:
+    """`show` printed the object of Python, with what the agent's program reports for spoold itself."""
+    put(root, "claimed/w-aaaaa/5000.hw1y7k2m82-1.a.a2f1c0.json", {"id": "a", "command": ["x"]})
+    progress = {"text": "writes a.py", "tokens_used": 7, "judged": True, "served": True}
+    beat = {"node": "w-aaaaa", "role": "worker", "beat": 4, "status": "working"}
+    beat["running"] = [{"id": "a", "attempt": 2, "progress": progress}]
+    put(root, "heartbeats/w-aaaaa.4.json", beat)
+    ended = {"task_id": "a", "attempt": 1, "worker_id": "w-aaaaa", "status": "failure", "exit_code": 2}
+    error = {"code": "EXIT_NONZERO", "message": "exit code 2"}
+    put(root, "results/a.1.w-aaaaa.json", {**ended, "completed_at": "2026-01-01T00:00:00Z", "error": error})
+    assert "progress     text writes a.py, tokens_used 7" in run("show", "a").out.splitlines()
+    said = run("explain", "a").out
+    assert "retry: attempt 1 ended as EXIT_NONZERO: exit code 2" in said
+    assert "True" not in said
+
+
 @pytest.mark.parametrize("count", ["many", [], True])
 def test_a_result_whose_cost_is_no_number_is_a_bad_file(root: Path, run: Run, count: Any) -> None:
     end(root, "a", tokens_used=count)

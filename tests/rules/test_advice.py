@@ -386,6 +386,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "once no limit of review is closed, it goes back, unless a worker has it by then",
     ),
     (
+        "running once more",
+        replace(CLAIMED, attempt=2, last=EndedAttempt(1, "failure", "w-1")),
+        "retry",
+        "nothing; `spool show t` lists each attempt before it",
+    ),
+    (
         "running as another type",
         replace(CLAIMED, claim=Claim("w-1", kind="review-b")),
         "instead",

@@ -180,6 +180,8 @@ class _Gathering:
             # Beats are some seconds apart; the worker's journal has a claim at once.
             claim = replace(claim, since=self._told_at(worker, "CLAIMED", self._located.name))
         case = replace(self._base, claim=claim, disk=self._store.room(), blocked=obstacle(fs, layout.RESULTS))
+        if self._located.name is not None and (last := self._last_attempt(self._located.name)) is not None:
+            case = replace(case, last=ended(last))
         return replace(case, problem=fault_in(self._store, self._located))
 
     def _asked(self, verb: Verb) -> bool:

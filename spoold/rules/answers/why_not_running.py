@@ -7,13 +7,11 @@ gate. One alone is named here: of the workers that keep `worker` closed, `eligib
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-from spoold.protocol.agent_messages import EXCERPT_MAX, FIELD, JUDGED, names_in
+from spoold.protocol.agent_messages import EXCERPT_MAX, names_in
 from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
@@ -32,7 +30,6 @@ from spoold.rules.scheduling.fallback_types import is_closed
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
-_OWN = (FIELD, JUDGED)
 _FROZEN_THERE = "the task is frozen there if its lease is over"
 _LIVING = (State.WAITING, State.RETURNED, State.READY, State.CLAIMED)
 _SHOWN_AS = {State.RETURNED: State.WAITING}
@@ -172,13 +169,6 @@ def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
     yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
 
 
-def _reported(progress: Any) -> str:
-    """A program's report of its progress, as a line for people: the fields of an object in a row."""
-    if isinstance(progress, dict):
-        return ", ".join(f"{name} {_reported(value)}" for name, value in progress.items() if name not in _OWN)
-    return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
-
-
 def _told(case: Case) -> Iterator[Reason]:
     """What its agent was told, and was not given yet."""
     if case.state not in _LIVING:
@@ -209,17 +199,23 @@ def _lent(case: Case, claim: Claim) -> list[Reason]:
     return [Reason("lent", text, change)]
 
 
+def _so_far(case: Case, claim: Claim) -> Iterator[Reason]:
+    """What an attempt that runs has reported, and how the one before it ended."""
+    if claim.progress is not None:
+        text = f"it last reported: {task_history.reported(claim.progress)}"
+        yield Reason("progress", text, f"`spool logs -f {case.id}` follows its output")
+    if claim.progress_problem:
+        yield Reason("progress", claim.progress_problem, "the next report that counts takes its place")
+    if case.last is not None:
+        yield Reason("retry", _before(case), f"nothing; `spool show {case.id}` lists each attempt before it")
+
+
 def _claimed(case: Case) -> Answer:
     claim = case.claim
     if claim is None:
         return "it runs", []
     since = f" since {claim.since}" if claim.since else ""
-    reasons = list(_runs_instead(claim))
-    if claim.progress is not None:
-        text = f"it last reported: {_reported(claim.progress)}"
-        reasons.append(Reason("progress", text, f"`spool logs -f {case.id}` follows its output"))
-    if claim.progress_problem:
-        reasons.append(Reason("progress", claim.progress_problem, "the next report that counts takes its place"))
+    reasons = [*_runs_instead(claim), *_so_far(case, claim)]
     if claim.frozen_s:
         text = f"it was frozen for {length(claim.frozen_s)}, while its worker had no lease"
         reasons.append(Reason("frozen", text, "its timeouts do not count that time"))

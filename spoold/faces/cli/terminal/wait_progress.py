@@ -1,4 +1,5 @@
-"""Waiting for tasks: a bar on a terminal, and once in a long wait without any start, why a task has not begun.
+"""Waiting for tasks: a bar on a terminal, once in a long wait without any start why a task has not begun, and of one
+task each attempt that ends.
 
 Law: the bar is on stderr, and only on a terminal, so that a program that reads the output never meets it. The hint is
 said once at most, and not at all if a task that it looks at has begun. It does not delay or end the wait: an error in
@@ -12,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from threading import Timer
+from threading import Event, Thread, Timer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -79,3 +80,38 @@ def _say(directory: str, ids: Sequence[str]) -> None:
         answer = spool.explain(found[0].id)
         change = f" What would change it: {answer.reasons[0].change}." if answer.reasons else ""
         remark(f"spool: {answer.id} has not begun: {sentence(answer.verdict)}.{change}")
+
+
+# Says of one task each attempt that ends and is followed by another: a long wait is no silence.
+
+
+LOOK_S = 2.0
+
+
+@contextlib.contextmanager
+def saying_attempts(spool: SpoolClient, task: str) -> Iterator[None]:
+    """Wrap a wait for this task: say on stderr how each attempt ended that is not its last."""
+    over = Event()
+    thread = Thread(target=_say_attempts, args=(spool.directory, task, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(LOOK_S)
+
+
+def _say_attempts(directory: str, task: str, over: Event) -> None:
+    from spoold.client.spool_client import SpoolClient
+    from spoold.faces.cli.terminal.output import one_line, remark, why_ended
+    from spoold.protocol.errors import SpoolError
+
+    told = 0
+    while not over.wait(LOOK_S):
+        # The wait itself reports an unreadable spool, after a while.
+        with contextlib.suppress(SpoolError, OSError), SpoolClient(directory) as spool:
+            info = spool.show(task)
+            for one in info.attempts:
+                if told < one.attempt < info.attempt:
+                    remark(one_line(f"{task}: attempt {one.attempt} ended, another follows: {why_ended(one)}", 500))
+                    told = one.attempt

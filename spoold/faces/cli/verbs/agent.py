@@ -144,12 +144,13 @@ def _prompt(spool: SpoolClient) -> str:
 
 
 def _wait(spool: SpoolClient, task_id: str, *, as_json: bool) -> None:
-    from spoold.faces.cli.terminal.wait_progress import wait_with_bar
+    from spoold.faces.cli.terminal.wait_progress import saying_attempts, wait_with_bar
     from spoold.faces.cli.verbs.wait import report_failures
     from spoold.protocol.result import merged_by, work_of
 
     output.remark(task_id)
-    results = wait_with_bar(spool, [task_id], None)
+    with saying_attempts(spool, task_id):
+        results = wait_with_bar(spool, [task_id], None)
     said = results[task_id].output
     words = said.get("text") if isinstance(said, dict) else said
     if words and not as_json:

@@ -185,7 +185,9 @@ def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
 
 def _progress(info: TaskInfo) -> object:
     """Return what it reported, and why that does not count."""
-    said = "" if info.progress is None else str(info.progress)
+    from spoold.rules.answers.task_history import reported
+
+    said = "" if info.progress is None else reported(info.progress)
     return "; ".join(filter(None, (said, info.progress_problem)))
 
 
