@@ -1,4 +1,5 @@
 """What people tell the agent of a task: one message, as an attempt finds it, and as its result says that it has it.
+What a task reports of its progress, in words.
 
 Law: a message is named by the UNIQUE of its request, in all attempts of its task. Text of others is text: nothing in
 it decides anything.
@@ -6,6 +7,7 @@ it decides anything.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -93,3 +95,14 @@ def _messages(values: Iterable[Any]) -> Iterator[Message]:
         if isinstance(name, str) and isinstance(text, str) and name and name not in seen:
             seen.add(name)
             yield Message(name, by if isinstance(by, str) else "", at if isinstance(at, str) else "", text)
+
+
+# What a task reports of its progress, for people. What agents report for spoold itself is left out.
+_OWN = (FIELD, JUDGED, "served")
+
+
+def reported(progress: Any) -> str:
+    """A program's report of its progress, as a line for people: the fields of an object in a row."""
+    if isinstance(progress, dict):
+        return ", ".join(f"{name} {reported(value)}" for name, value in progress.items() if name not in _OWN)
+    return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)

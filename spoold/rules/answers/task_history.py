@@ -10,12 +10,11 @@ they are true: a node that lost its claim has no result.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol.agent_messages import FIELD, JUDGED, Message, names_in, told_in, untold_in
+from spoold.protocol.agent_messages import JUDGED, Message, names_in, told_in, untold_in
 from spoold.protocol.amount import amount, precise, some
 from spoold.protocol.event import Event
 from spoold.protocol.names import key
@@ -174,17 +173,6 @@ def _from_result(result: Result) -> Chapter:
     why = _why(message_of(result), result.error.code if result.error is not None else "")
     text = _end(event, result.attempt, result.duration_s, why)
     return Chapter(result.completed_at, result.worker_id, event, result.attempt, text, source="result")
-
-
-# What a task reports of its progress. What agents report for spoold itself is left out.
-_OWN = (FIELD, JUDGED, "served")
-
-
-def reported(progress: Any) -> str:
-    """A program's report of its progress, as a line for people: the fields of an object in a row."""
-    if isinstance(progress, dict):
-        return ", ".join(f"{name} {reported(value)}" for name, value in progress.items() if name not in _OWN)
-    return progress if isinstance(progress, str) else json.dumps(progress, ensure_ascii=False)
 
 
 # What the agent of a task was told: each message, and the attempts whose conversation has it.

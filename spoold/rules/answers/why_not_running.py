@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from spoold.protocol.agent_messages import EXCERPT_MAX, names_in
+from spoold.protocol.agent_messages import EXCERPT_MAX, names_in, reported
 from spoold.protocol.amount import length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
@@ -202,7 +202,7 @@ def _lent(case: Case, claim: Claim) -> list[Reason]:
 def _so_far(case: Case, claim: Claim) -> Iterator[Reason]:
     """What an attempt that runs has reported, and how the one before it ended."""
     if claim.progress is not None:
-        text = f"it last reported: {task_history.reported(claim.progress)}"
+        text = f"it last reported: {reported(claim.progress)}"
         yield Reason("progress", text, f"`spool logs -f {case.id}` follows its output")
     if claim.progress_problem:
         yield Reason("progress", claim.progress_problem, "the next report that counts takes its place")

@@ -185,7 +185,7 @@ def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
 
 def _progress(info: TaskInfo) -> object:
     """Return what it reported, and why that does not count."""
-    from spoold.rules.answers.task_history import reported
+    from spoold.protocol.agent_messages import reported
 
     said = "" if info.progress is None else reported(info.progress)
     return "; ".join(filter(None, (said, info.progress_problem)))
