@@ -30,7 +30,7 @@ from typing import Any
 
 from spoold.agents.adapters import known_agents
 from spoold.agents.configuration.profiles import REDACT, VALUES, VARIABLE, Profile, read_back, takes_value
-from spoold.agents.workspace import repository_config
+from spoold.agents.workspace import repository_config, room
 from spoold.client.spool.connection import Connection
 from spoold.pictures.traces.agent_spans import FIELD
 from spoold.protocol import agent_fields, codec
@@ -140,16 +140,26 @@ class Contract:
             with suppress(OSError):
                 _write(self._environ.get("SPOOL_PROGRESS_FILE", ""), codec.dump(dict(said)))
 
+    def keep_room(self) -> None:
+        """Keep room for the result on a disk that the agent may fill. Never raises OSError."""
+        if path := self._environ.get("SPOOL_RESULT_FILE", ""):
+            room.keep(path)
+
     def result(self, said: Mapping[str, Any]) -> None:
-        """Leave the result; a longer one loses the beginning of the agent's words. Errors: OSError."""
+        """Leave the result; a longer one, or one on a full disk, loses the beginning of the agent's words.
+
+        Errors: OSError.
+        """
+        path = self._environ.get("SPOOL_RESULT_FILE", "")
+        if not path:
+            return
         data = codec.dump(dict(said))
-        if len(data) > RESULT_MAX:
-            text = str(said.get("text", ""))
-            short = {**said, "text": text[-SHORT:], "reasons": _shorter(said.get("reasons"))}
-            short |= {"text_cut": True} if len(text) > SHORT else {}
-            short.pop(FIELD, None)
-            data = codec.dump({**short, "changed_files": list(said.get("changed_files", ()))[:1000], "checks": []})
-        _write(self._environ.get("SPOOL_RESULT_FILE", ""), data)
+        try:
+            room.replace(path, data if len(data) <= RESULT_MAX else codec.dump(_shortened(said, SHORT)))
+        except OSError as error:
+            if not room.is_full(error):
+                raise
+            room.replace(path, codec.dump(_shortened(said, room.TEXT_KEPT)))
 
     def _value(self, variable: str) -> Any:
         path = self._environ.get(variable, "")
@@ -173,8 +183,12 @@ def refused_repository(profile: Profile, wanted: str, place: str) -> str | None:
     return f"a task may not choose this repository: add {line} to {place}"
 
 
-def _shorter(reasons: Any) -> list[str]:
-    return [str(one)[:SHORT] for one in list(reasons or ())[:20]]
+def _shortened(said: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Return a result with no more than so many characters of each text."""
+    text, reasons = str(said.get("text", "")), [str(one)[:most] for one in list(said.get("reasons") or ())[:20]]
+    short = {**said, "text": text[-most:], "reasons": reasons} | ({"text_cut": True} if len(text) > most else {})
+    short.pop(FIELD, None)
+    return {**short, "changed_files": list(said.get("changed_files", ()))[:1000], "checks": []}
 
 
 def _read(path: str) -> bytes | None:

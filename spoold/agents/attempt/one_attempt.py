@@ -220,6 +220,7 @@ class Attempt:
             return prompt
         errand = self._errand(prompt, opened, scene)
         trouble, self._worked = None, True
+        self._contract.keep_room()
         try:
             done = opened.done or self._done_elsewhere(opened)
             if done and not self._inbox.news:

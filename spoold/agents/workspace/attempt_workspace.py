@@ -23,6 +23,7 @@ from spoold.agents.workspace import (
     committing,
     lfs,
     publishing,
+    room,
     secret_scan,
     workspace_layout,
     workspace_retention,
@@ -153,6 +154,7 @@ class RepositoryWorkspace:
             else:
                 self._fill()
             self._note(saved=self.config.kind == "none")
+            room.keep(os.path.join(self._folder, workspace_layout.RECORD))
         except GitFailed as failed:
             self._abandon()
             raise WorkspaceFailed(
@@ -165,11 +167,19 @@ class RepositoryWorkspace:
         return self.directory
 
     def keep_words(self, said: Mapping[str, Any]) -> None:
-        """Keep what the agent ended with: should all that is missing fail now, a later attempt needs no agent.
+        """Keep what the agent ended with: should all that is missing fail now, a later attempt needs no agent. On a
+        full disk a long text loses its beginning.
 
         Errors: OSError.
         """
-        self._note(words=dict(said))
+        try:
+            self._note(words=dict(said))
+        except OSError as error:
+            if not room.is_full(error):
+                raise
+            self._note(words={**said, "text": str(said.get("text", ""))[-room.TEXT_KEPT :]})
+        if not said:
+            room.keep(os.path.join(self._folder, workspace_layout.RECORD))
 
     def save(self, message: str) -> SavedWork:
         """Commit everything and push it to a reference of this attempt. message: of the commit.
@@ -194,7 +204,8 @@ class RepositoryWorkspace:
         try:
             made = committing.commit_all(self._mirror, self._folder, record, text)
         except GitFailed as failed:
-            raise WorkspaceFailed(f"the work in {self._folder} cannot be committed: {failed}") from failed
+            why = f"the work in {self._folder} cannot be committed: {failed}"
+            raise (room.no_room(self.places.top, why) if room.is_full(failed) else WorkspaceFailed(why)) from failed
         git = checkout.keeper(self._folder)
         leaks = self._leaks(git, made)
         lfs.push(git, repo, record.owner, list(made.lfs))
@@ -278,6 +289,7 @@ class RepositoryWorkspace:
         if self._held is None:
             return
         self._note(ended=self._wall(), **({"words": {}} if over else {}))
+        room.let_go(os.path.join(self._folder, workspace_layout.RECORD))
         os.close(self._held)
         self._held = None
 
@@ -367,7 +379,7 @@ class RepositoryWorkspace:
         if record is not None and not record.saved:
             try:
                 record = self._saver()(self._folder, record)
-            except RemoteAway:
+            except (RemoteAway, room.NoRoom):
                 os.close(held)
                 raise  # this attempt would begin without that work, and do it again
             except WorkspaceFailed:

@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from spoold.agents.workspace import room
 from spoold.agents.workspace.repository_config import WorkspaceConfig
 from spoold.protocol.errors import SpoolError
 from spoold.protocol.fields import Strict
@@ -122,12 +123,7 @@ def read_record(folder: str) -> Record | None:
 
 def write_record(folder: str, record: Record) -> None:
     """Replace the record. Errors: OSError."""
-    path = os.path.join(folder, RECORD)
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        file.write(record.model_dump_json())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
+    room.replace(os.path.join(folder, RECORD), record.model_dump_json().encode(), durable=True)
 
 
 def take(folder: str) -> int | None:
