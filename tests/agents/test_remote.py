@@ -199,6 +199,21 @@ def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
     assert (ended.code, place.payments) == (0, 1)
 
 
+def test_an_agent_that_is_stopped_at_its_work_does_not_ask_for_another_try_since_its_remote_is_away(
+    tmp_path: Path,
+) -> None:
+    """At its timeout an attempt whose agent hangs would be charged nothing, again and again."""
+    place = Place(tmp_path, f"{goes_away(tmp_path)}\nimport time\ntime.sleep(600)")
+    process = place.start(600.0)
+    eventually(Path(f"{place.remote.path}.away").exists, PATIENCE_S)
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+    ended = place.desk.ended(process.returncode, "")
+    assert (ended.code, ended.result["outcome"]) == (143, "failed")
+    assert "it was stopped before it was done" in ended.result["reasons"][0]
+    assert set(left(ended)) == {"worker", "folder", "push"}
+
+
 def test_a_remote_that_is_away_at_the_start_leaves_nothing_and_costs_nothing(tmp_path: Path) -> None:
     """G16: the workspace that could not be made counted as unsaved work for ever."""
     place = Place(tmp_path)

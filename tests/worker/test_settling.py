@@ -247,6 +247,8 @@ def test_output_of_an_attempt_that_failed_anyway_changes_nothing() -> None:
         ("exited", 75, Code.TRY_LATER, "failure", 0),
         ("signaled", None, Code.SIGNALED, "failure", 1),
         ("timeout", None, Code.TIMEOUT, "timeout", 1),
+        ("timeout", 143, Code.TIMEOUT, "timeout", 1),
+        ("timeout", 75, Code.TRY_LATER, "failure", 0),
         ("oom", None, Code.OOM_KILLED, "failure", 1),
         ("stalled", None, Code.STALLED, "failure", 1),
         ("spawn_failed", 127, Code.SPAWN_FAILED, "failure", 1),
@@ -264,6 +266,12 @@ def test_every_ending_is_told_and_charged_as_it_deserves(
     name = bench.returned()
     assert (name.attempt, name.failures, name.crashes) == (2, failures, 0)
     assert (name.delay_ms > 0) == (code is not Code.HANDED_BACK or kind == "spawn_failed")
+
+
+def test_a_task_that_must_never_be_tried_later_is_not_at_its_timeout_either() -> None:
+    bench = Bench(retry={"never": [75]})
+    result = bench.end(kind="timeout", exit_code=75, message="why")
+    assert (result["error"]["code"], bench.returned().failures) == (Code.TIMEOUT, 1)
 
 
 def test_a_supervisor_that_vanished_is_charged_as_a_crash() -> None:

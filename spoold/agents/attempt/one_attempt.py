@@ -108,6 +108,7 @@ class Attempt:
         self._returning, self._worked = False, False  # whether earlier work may be here; whether this one made some
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
         self._accepted = False  # its work is, and only what follows may be missing
+        self._cut = False  # whether it was stopped while its agent was at work
         self._secret = False  # whether its work holds what nobody may see
 
     def run(self) -> int:
@@ -132,8 +133,11 @@ class Attempt:
 
     def _hindered(self, error: SpoolError | OSError) -> End:
         """Return the end of an attempt that an error ended: of the remote, of the work, or of this machine."""
-        if why := fault_of(error, self._workspace.disk):
-            end = ending.end_of_absence(why, self._contract.previous())
+        full = fault_of(error, self._workspace.disk)
+        if self._cut and (full or isinstance(error, RemoteAway)):  # a wait is at no charge only for what is done
+            return End("failed", ending.STOPPED, (f"it was stopped before it was done; {full or error}",))
+        if full:
+            end = ending.end_of_absence(full, self._contract.previous())
             return end if self._returning or self._worked else replace(end, more={**end.more, "not_here": "type"})
         if isinstance(error, RemoteAway):
             return ending.end_of_absence(str(error), self._contract.previous())
@@ -233,6 +237,7 @@ class Attempt:
             if trouble is None and not self._stopped():
                 self._keep(self._words())
         finally:
+            self._cut = self._stopped() and not self._ended
             self._judged = trouble is None
             self._report(now=True)
             self._leave_word()

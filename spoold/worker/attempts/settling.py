@@ -417,6 +417,9 @@ def outcome_of(attempt: Attempt, policy: RetryPolicy, retry_after_s: float | Non
             assert ending.exit_code is not None
             return _exited(ending, policy, retry_after_s)
         case "timeout":
+            asks = ending.exit_code == outcomes.TRY_LATER and outcomes.TRY_LATER not in policy.never
+            if asks and not attempt.deadline_cut:  # it was not at work any more, and says so
+                return _exited(ending, policy, retry_after_s)
             return end_conditions.timed_out(ending.message, by_deadline=attempt.deadline_cut)
         case "stopped" if attempt.stopping is not None:
             return attempt.stopping
