@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from spoold.agents.configuration.merge_settings import MergeConfig
 from spoold.agents.merge.candidates import Candidate, Refused
 from spoold.agents.workspace.git import Git
-from spoold.agents.workspace.secret_scan import added, lines_of
+from spoold.agents.workspace.secret_scan import OVERLAP, added, lines_of, pieces
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import legible
 from spoold.rules.redaction.masking import Scanner
@@ -105,25 +105,31 @@ class Guards:
         for path in dict.fromkeys(git(*words).names):
             for _, name in self._found(path.encode("utf-8", "surrogateescape")):
                 yield f"the name of a file ({name})"
-        for one, text in _commits(git, tip, commit):
-            head, _, message = text.partition(b"\n\n")
-            # Hashes are of git, and a pattern may fit them.
-            lines = [line for line in head.split(b"\n") if not line.startswith((b"tree ", b"parent "))]
-            for where, part in (("author or head", b"\n".join(lines)), ("message", message)):
-                for _, name in self._found(part):
-                    yield f"the {where} of commit {one[:12]} ({name})"
+        for one, where, part in _commits(git, tip, commit, max(self._scanner.longest, OVERLAP)):
+            for _, name in self._found(part):
+                yield f"the {where} of commit {one[:12]} ({name})"
 
     def _found(self, text: bytes) -> list[tuple[int, str]]:
         return [*self._scanner.secrets(text), *self._scanner.tokens(text)]
 
 
-def _commits(git: Git, tip: str, commit: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and text of each commit that is not in the branch yet. Errors: GitFailed."""
+def _commits(git: Git, tip: str, commit: str, overlap: int) -> Iterator[tuple[str, str, bytes]]:
+    """Yield the text of each commit that is not in the branch yet, in pieces that overlap by so many bytes: the name
+    of the commit, where the piece is in it, and the piece. Errors: GitFailed."""
     asked = git("rev-list", commit, f"^{tip}").out
     with git.piped("cat-file", "--batch", given=asked) as said:
         while header := said.readline():
             one, _, size = header.decode().split()
-            yield one, said.read(int(size))
+            within = True
+            for piece, _ in pieces(said, int(size), overlap):
+                message = piece
+                if within:
+                    head, _, message = piece.partition(b"\n\n")
+                    within = not message
+                    # Hashes are of git, and a pattern may fit them.
+                    lines = [line for line in head.split(b"\n") if not line.startswith((b"tree ", b"parent "))]
+                    yield one, "author or head", b"\n".join(lines)
+                yield one, "message", message
             said.read(1)
 
 

@@ -81,19 +81,20 @@ def _holding(git: Git, asked: str, scanner: Scanner) -> Iterator[str]:
         while header := said.readline():
             one, kind, size = header.decode().split()
             line = 1
-            for piece, fresh in _pieces(said, int(size), scanner.longest):
+            for piece, fresh in pieces(said, int(size), scanner.longest):
                 for at, name in scanner.secrets(piece):
                     yield _where(kind, paths.get(one, ""), line + piece.count(b"\n", 0, at), name)
                 line += piece.count(b"\n", 0, fresh)
             said.read(1)
 
 
-def _pieces(said: IO[bytes], size: int, overlap: int) -> Iterator[tuple[bytes, int]]:
-    """Yield the content of an object in pieces, each with the end of the one before; and how much of it goes."""
+def pieces(said: IO[bytes], size: int, overlap: int) -> Iterator[tuple[bytes, int]]:
+    """Yield the content of an object in pieces, each with the end of the one before; and how much of it goes. size:
+    of the object, overlap: of that end, both in bytes. Errors: OSError."""
     kept = b""
-    while size:
-        piece = kept + said.read(min(size, _PIECE))
-        size -= len(piece) - len(kept)
+    while size and (more := said.read(min(size, _PIECE))):  # git may be ended: then its caller learns of it
+        size -= len(more)
+        piece = kept + more
         gone = max(0, len(piece) - overlap)
         yield piece, gone
         kept = piece[gone:]

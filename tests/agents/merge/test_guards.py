@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
+from spoold.agents.configuration.merge_settings import MergeConfig
 from spoold.agents.merge.candidates import Candidate
+from spoold.agents.merge.guards import Guards
 from spoold.agents.merge.testing import counted
+from spoold.agents.workspace.git import Git
+from spoold.rules.redaction.masking import Scanner
 from tests.agents.merge.lanes import Scripted, land, work
 from tests.agents.workspace.repos import Remote, git, workspace, write
 
@@ -232,6 +238,42 @@ def test_a_secret_that_is_in_no_line_keeps_work_out(remote: Remote, tmp_path: Pa
     assert "(github-token)" in said
     assert TOKEN not in said
     assert [one.task for one, _ in outcome.landed] == ["good"]
+
+
+class Told(io.BytesIO):
+    """What git prints, and the most that was asked for at once."""
+
+    most = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        Told.most = max(Told.most, size or 0)
+        return super().read(size)
+
+
+@pytest.mark.parametrize("before", [0, (4 << 20) - 20, 9 << 20])
+def test_the_text_of_a_commit_is_read_in_pieces_whatever_its_size(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    tree = tmp_path / "tree"
+    git("clone", "-q", str(remote.path), str(tree), cwd=tmp_path)
+    old = git("rev-parse", "HEAD", cwd=tree)
+    (tmp_path / "message").write_text(f"long\n\n{'x ' * (before // 2)} {TOKEN}\n")
+    git("commit", "-q", "--allow-empty", "-F", str(tmp_path / "message"), cwd=tree)
+    piped = Git.piped
+
+    @contextmanager
+    def told(self: Git, *words: str, given: str | int = "") -> Iterator[IO[bytes]]:
+        with piped(self, *words, given=given) as said:
+            yield Told(said.read()) if words[0] == "cat-file" else said
+
+    monkeypatch.setattr(Git, "piped", told)
+    monkeypatch.setattr(Told, "most", 0)
+    guards = Guards(MergeConfig(repos=(str(remote.path),), no_secrets=True), People(), Scanner({}))
+    one = Candidate("t", git("rev-parse", "HEAD", cwd=tree), "")
+    refused = guards.refused(Git(str(tree / ".git")), old, one)
+    assert refused is not None
+    assert refused.detail.startswith("what looks like a secret is in the message of commit ")
+    assert Told.most <= 4 << 20
 
 
 def test_a_secret_in_any_commit_keeps_work_out(remote: Remote, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from spoold.agents.configuration.profiles import REDACT
 from spoold.agents.workspace import secret_scan as reading
 from spoold.agents.workspace.attempt_workspace import RepositoryWorkspace, collect
 from spoold.agents.workspace.git import Git, GitFailed
-from spoold.agents.workspace.secret_scan import HoldsSecret, added
+from spoold.agents.workspace.secret_scan import HoldsSecret, added, pieces
 from spoold.rules.redaction.known_secrets import spellings
 from spoold.rules.redaction.masking import Scanner
 from tests.agents.test_remote import Place
@@ -262,3 +262,7 @@ def test_the_process_beside_an_attempt_knows_the_secrets_of_its_profile(
     monkeypatch.delenv(REDACT)
     assert cleanup.main(str(remote.path), made.places.top) == 0
     assert list(remote.refs()) == ["refs/spool/killed/1"]
+
+
+def test_a_content_that_breaks_off_ends() -> None:
+    assert [piece for piece, _ in pieces(BytesIO(b"abc"), 9, 1)] == [b"abc"]
