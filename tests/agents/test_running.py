@@ -16,6 +16,7 @@ import pytest
 
 from spoold.agents.process import interfaces
 from spoold.agents.sandbox.protected_files import guarded
+from spoold.agents.workspace.git import Git
 from tests.agents.attempts import Desk
 from tests.agents.workspace.repos import Remote
 
@@ -129,6 +130,30 @@ def test_what_looks_like_a_bare_repository_hides_none_below(
     (tmp_path / "mine" / where / "HEAD").write_text("ref: refs/heads/m\n")
     (tmp_path / "mine/libs/sub/deep/.git/refs").mkdir(parents=True)
     assert [one for one in folder.save("").warnings if one.startswith("libs/sub/deep: the agent made a repository")]
+
+
+@pytest.mark.parametrize("name", ["config", "HEAD", "index", "commondir", "config.worktree", "link"])
+def test_a_pipe_in_a_git_directory_of_a_folder_delays_no_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The next one began 10 s later: git waited for the pipe, and it for git."""
+    (tmp_path / "work").mkdir()
+    made = tmp_path / "mine" / "x"
+    subprocess.run(["git", "init", "-q", str(made)], check=True)
+    path = made / ".git" / ("config" if name == "link" else name)
+    path.unlink(missing_ok=True)
+    pipe = made / ".git" / "pipe" if name == "link" else path
+    os.mkfifo(pipe)
+    if name == "link":
+        path.symlink_to("pipe")
+    monkeypatch.chdir(tmp_path / "mine")
+    folder = interfaces.Folder({"SPOOL_WORK_DIR": f"{tmp_path}/work", "XDG_STATE_HOME": str(tmp_path / "state")})
+
+    def asked(*words: object, **how: object) -> None:
+        pytest.fail("git was started in it")
+
+    monkeypatch.setattr(Git, "ask", asked)
+    assert folder.open().submodules is None
 
 
 def test_a_submodule_that_is_not_there_is_known_in_every_repository_of_a_folder(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -29,6 +30,8 @@ KEPT_S = 7 * 86_400.0
 FILES_MAX = 200_000
 # How long (s) repositories are looked for, and how many are named.
 LOOK_S, WARNED_MAX = 10.0, 20
+# Git reads these of a git directory before it lists submodules.
+_READ_BY_GIT = ("HEAD", "config", "config.worktree", "commondir", "index")
 
 
 _MADE = ": the agent made a repository there. Git run in it runs its hooks and settings: look at them first."
@@ -293,7 +296,7 @@ def _holds_something(name: str, above: int) -> bool:
 def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...] | None:
     """Return the paths of submodules, as the indexes say of the repository in which a folder lies, of those within,
     and of the submodules' own. In a cage, since an agent may have made one of them. None: that took longer than
-    LOOK_S."""
+    LOOK_S, or git would wait for ever."""
     trees = [os.path.normpath(f"{directory}/{path}") for path in within]
     top = directory
     while top != "/" and not os.path.lexists(f"{top}/.git"):
@@ -307,6 +310,8 @@ def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...] |
             continue
         seen.add(tree)
         common = os.path.dirname(os.path.dirname(own)) if own.endswith(f"/worktrees/{os.path.basename(own)}") else own
+        if _holds_git_up(own) or _holds_git_up(common):
+            return None
         with suppress(GitFailed, OSError):
             listed = Git(own).caged(reads=(common,), writes=()).ask("ls-files", "--stage", "-z", within_s=LOOK_S)
             for name in links(listed.names):
@@ -317,6 +322,16 @@ def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...] |
     if time.monotonic() >= until:
         return None  # of a list that is cut short, what is left out would be open to the agent
     return tuple(os.path.relpath(path, directory) for path in found if path.startswith(f"{directory}/"))
+
+
+def _holds_git_up(own: str) -> bool:
+    """Return whether git would wait for ever for a file of a git directory, as for a pipe in its place."""
+    for name in _READ_BY_GIT:
+        with suppress(OSError):
+            mode = os.stat(os.path.join(own, name)).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                return True
+    return False
 
 
 def state_home(environ: Mapping[str, str]) -> str:

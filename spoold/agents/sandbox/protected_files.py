@@ -67,8 +67,12 @@ def guarded(workspace: str, whose: Whose, submodules: Sequence[str] | None = ())
     if whose == "own":
         return Guarded((git,), (*_there(git, _FIXED), *settings))
     if submodules is None:
-        slow = f"git took too long to list the submodules of the repositories in {workspace}, which must be held"
-        return Guarded(loose=(slow, "name a smaller folder with cwd"))
+        slow = (
+            f"git cannot list the submodules of the repositories in {workspace}, which must be held: it took too "
+            "long, or what it reads is no file, as a pipe in the place of .git/config"
+        )
+        fix = "remove what is no file from the git directories there, or name a smaller folder with cwd"
+        return Guarded(loose=(slow, fix))
     ways = _Ways(workspace)
     above_it = (f"{folder}/.git" for folder in _parents(workspace))
     for entry in chain([git], _within(workspace), above_it):
