@@ -87,18 +87,27 @@ def _pass_on(near: socket.socket, path: str) -> None:
 
 
 def copy(source: socket.socket, target: socket.socket) -> None:
-    """Copy until the source ends, and then say so to the target."""
+    """Copy until the source ends, and then say so to the target; or until the target takes no more, and then take no
+    more from the source. What comes the other way goes on until its own end."""
     try:
         while data := source.recv(1 << 16):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        # One side is gone: so is the other, or it would wait for an end that nobody tells it.
-        for end in (source, target):
             try:
-                end.shutdown(socket.SHUT_RDWR)
+                target.sendall(data)
             except OSError:
-                continue
+                _shut(source, socket.SHUT_RD)
+                return
+    except OSError:
+        # The source is gone: the target would wait for an end that nobody tells it, and so would its other copy.
+        _shut(target, socket.SHUT_RDWR)
+        return
+    _shut(target, socket.SHUT_WR)
+
+
+def _shut(end: socket.socket, how: int) -> None:
+    try:
+        end.shutdown(how)
+    except OSError:
+        return  # the other side has done so
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from spoold.agents.sandbox import proxy as proxy_module
 from spoold.agents.sandbox import sandbox_policy
 from spoold.agents.sandbox.launch import entered
 from spoold.agents.sandbox.proxy import Proxy, variables
-from spoold.agents.sandbox.relay import PORT
+from spoold.agents.sandbox.relay import PORT, copy
 from spoold.agents.sandbox.sandbox_policy import SandboxPolicy
 from tests.agents.sandbox.stage import Stage
 
@@ -419,6 +419,40 @@ def test_from_within_a_sandbox(stage: Stage, echo: int) -> None:
         [refused] = inside.refused
         assert refused.startswith(f"elsewhere.example.com:{echo} is not in the list of hosts of this sandbox. ")
         assert stage.code == 7
+
+
+def test_an_answer_comes_through_though_its_sender_takes_no_more() -> None:
+    """A full proxy says 503 and closes: what the client still sent shut both ends, and the answer was gone."""
+    near, inner = socket.socketpair()
+    outer, far = socket.socketpair()
+    with near, inner, outer, far:
+        far.sendall(b"503")
+        far.shutdown(socket.SHUT_RD)
+        near.sendall(b"CONNECT a.example.com:443 HTTP/1.1\r\n\r\n")
+        copy(inner, outer)  # as the thread does that is first
+        far.close()
+        copy(outer, inner)
+        near.settimeout(10)
+        assert near.recv(100) == b"503"
+        assert near.recv(100) == b""
+
+
+def test_a_client_that_is_gone_takes_no_more_from_the_other_side() -> None:
+    near, inner = socket.socketpair()
+    outer, far = socket.socketpair()
+    with inner, outer, far:
+        near.close()
+        far.sendall(b"x" * 1000)
+        back = threading.Thread(target=copy, args=(outer, inner), daemon=True)
+        back.start()
+        copy(inner, outer)
+        far.settimeout(10)
+        with suppress(BrokenPipeError):
+            while back.is_alive():
+                far.sendall(b"x" * 1000)
+        far.shutdown(socket.SHUT_WR)
+        back.join(10)
+        assert not back.is_alive()
 
 
 def test_programs_find_it() -> None:
