@@ -164,6 +164,7 @@ class Saver:
         self._made = Made()
         self._tips: list[_Tip] = []
         self._within = dict[str, Commits]()
+        self._worktrees = set[str]()  # those within that are worktrees of the workspace's own repository
         self._git = _scratch(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
         self._large = frozenset[str]()
@@ -181,7 +182,7 @@ class Saver:
             found = Commits("", "")
         self._borrow([said.objects, *([found.objects] if found.shared else ())])
         self._staged[""] = self._index_of(found, "")
-        self._open_within(paths)
+        self._open_within(paths, found)
         opened = [one.objects for one in (found, *self._within.values()) if one.shared]
         self._borrow([said.objects, *said.submodules.values(), *opened])
         self._staged |= {path: self._index_of(one, path) for path, one in self._within.items()}
@@ -194,11 +195,14 @@ class Saver:
         for path in links_of(self._git("ls-tree", "-r", "-z", made.commit).names):
             self._submodule_files(path)
         for path, one in self._within.items():
-            self._beside(path, one)
+            if path not in self._worktrees:
+                self._beside(path, one)
         self._elsewhere(found)
         for path, one in {"": found, **self._within}.items():
             self._traces(path, one)
-        others = {f"the worktree {name}": one for name, one in found.other_indexes().items()} if found.shared else {}
+        looked = {os.path.basename(self._within[path].own) for path in self._worktrees}
+        others = found.other_indexes() if found.shared else {}
+        others = {f"the worktree {name}": one for name, one in others.items() if name not in looked}
         self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
         for path, one in {"": found, **self._within, **others}.items():
             self._only_staged(path, one)
@@ -330,14 +334,18 @@ class Saver:
         names -= set(but)
         self._made.left_out += add_these(git, names)
 
-    def _open_within(self, paths: Sequence[str]) -> None:
-        """Look which repositories within are not ignored, and which of them can be read."""
+    def _open_within(self, paths: Sequence[str], found: Commits) -> None:
+        """Look which repositories within are not ignored, and which of them can be read. found: the workspace's own,
+        whose references have the commits of its worktrees, too."""
         said, ignored = self._said, self._ignored(paths)
         for path in paths:
             if path in ignored:
                 continue
             own = git_of(said.tree, path)
             one = Commits(own, own, said.submodules.get(path, ""))
+            if found.shared and os.path.dirname(own) == os.path.realpath(os.path.join(found.shared, "worktrees")):
+                one = Commits(own, found.shared, found.borrows)
+                self._worktrees.add(path)
             self._within[path] = one if own and one.trusted() else Commits("", "")
             if not self._within[path].shared:
                 self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
@@ -587,10 +595,12 @@ class Saver:
         text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
         dated = _dated(git.by(self._said.author), made.commit)
         made.more = dated("commit-tree", _empty(git), *parents, "-F", "-", given=text).out.strip()
-        for tip in self._tips[:TOLD_MAX]:
-            made.beside.setdefault(tip.commit, legible(tip.what))
-            if self._has_changes(tip.commit) if tip.amiss is None else tip.amiss:
-                made.amiss.append(tip.commit)
+        for commit in list(commits)[:TOLD_MAX]:
+            tips = [tip for tip in self._tips if tip.commit == commit]
+            made.beside[commit] = some([legible(tip.what) for tip in tips], STAGED_TOLD)
+            unsure = any(tip.amiss is None for tip in tips)
+            if any(tip.amiss for tip in tips) or (unsure and self._has_changes(commit)):
+                made.amiss.append(commit)
 
     def _has_changes(self, commit: str) -> bool:
         """Whether a commit has changes that no commit of the work has. Errors: GitFailed."""

@@ -407,6 +407,53 @@ def test_a_branch_whose_changes_are_in_the_work_is_not_amiss(remote: Remote, tmp
     assert (len(saved.beside), saved.amiss) == (1, ())
 
 
+@pytest.mark.parametrize("changed", ["nothing", "a file", "a commit", "the index"])
+def test_a_worktree_that_an_agent_made_within_is_not_said_to_be_left_out(
+    remote: Remote, tmp_path: Path, changed: str
+) -> None:
+    """Its files and commits were saved, and it was named as one whose commits cannot be read."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        git("worktree", "add", "-q", "-b", "side", "inner", cwd=tree)
+        if changed != "nothing":
+            write(tree / "inner", {"c.txt": "old\n"})
+        if changed in ("a commit", "the index"):
+            git("add", "-A", cwd=tree / "inner")
+        if changed == "a commit":
+            git("commit", "-q", "-m", "mine", cwd=tree / "inner")
+        elif changed == "the index":
+            write(tree / "inner", {"c.txt": "new\n"})
+        saved = made.save("work")
+    assert saved.left_out == ()
+    inner = ["inner/a.txt", *(["inner/c.txt"] if changed != "nothing" else [])]
+    assert remote.files(saved.ref) == ["a.txt", "b.txt", *inner]
+    told = {"a commit": "the branch side", "the index": "inner: what was staged and is in no file: c.txt"}.get(
+        changed
+    )
+    if told is None:
+        assert (saved.beside, saved.amiss) == ((), ())
+    else:
+        (one,) = saved.beside
+        assert told in one
+
+
+def test_what_names_the_same_commit_is_named_in_one_line(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "mine", cwd=tree)
+        for name in ("one", "other"):
+            git("branch", name, cwd=tree)
+        side = git("rev-parse", "HEAD", cwd=tree)
+        git("reset", "-q", "--hard", "HEAD~1", cwd=tree)
+        saved = made.save("work")
+    (one,) = saved.beside
+    assert one == f"the branch one, the branch other: {side[:12]}, below refs/spool/edit/1.more"
+    assert saved.amiss == (f"{one}, which is not in the work",)
+
+
 def test_other_branches_of_a_worktree_are_beside_the_work_where_they_are_the_agents_own(
     remote: Remote, tmp_path: Path
 ) -> None:
