@@ -142,7 +142,8 @@ class RepositoryWorkspace:
     def open(self) -> str:
         """Make the workspace, and return its directory; its setup is still to be run.
 
-        Errors: WorkspaceFailed, which says what is wrong and the fix; OSError. Then it leaves nothing.
+        Errors: WorkspaceFailed, with what is wrong and the fix; RemoteAway also where a git was killed; OSError.
+        Then it leaves nothing.
         """
         self.places.make()
         if self.config.quota_mb is not None:
@@ -157,9 +158,8 @@ class RepositoryWorkspace:
             room.keep(os.path.join(self._folder, workspace_layout.RECORD))
         except GitFailed as failed:
             self._abandon()
-            raise WorkspaceFailed(
-                f"no workspace of {self.config.repo} can be made in {self._folder}: {failed}"
-            ) from failed
+            why = f"no workspace of {self.config.repo} can be made in {self._folder}: {failed}"
+            raise (RemoteAway if failed.killed else WorkspaceFailed)(why) from failed
         except BaseException:
             self._abandon()
             raise

@@ -2,7 +2,7 @@
 
 A remote is a share, too. What git says of it is told apart by whose fault it is:
 
-    away       it cannot be reached now: the same may go well later, and costs nobody an attempt
+    away       it cannot be reached now, or git was killed: the same may go well later, and costs nobody an attempt
     refused    a rule of its own forbids this push: no other try will go otherwise
     else       this machine may not, or the address is wrong: another machine may do better
 
@@ -338,13 +338,15 @@ TOO_LONG = 124
 # How much of a hook's words is told (characters).
 HOOK_MAX = 600
 _FULL = r"no space left|disk quota exceeded"
+# Of a program that git had started, here or on the server.
+_DIED = r"died of signal 9\b"
 _AWAY = re.compile(
     r"could not resolve (host|proxy)|name resolution|connection (refused|timed out|reset|closed|aborted)|"
     r"network is (unreachable|down)|no route to host|host is (down|unreachable)|operation timed out|"
     r"failed to connect|couldn't connect|unable to connect|empty reply|early eof|unexpected disconnect|"
     r"remote end hung up|broken pipe|rpc failed|ssl_error|gnutls_handshake|"
     r"kex_exchange_identification|stale file handle|input/output error|endpoint is not connected|"
-    rf"\.lock': file exists|resource temporarily unavailable|{_FULL}|too many connections",
+    rf"\.lock': file exists|resource temporarily unavailable|{_FULL}|too many connections|{_DIED}",
     re.IGNORECASE,
 )
 _GONE = re.compile(
@@ -391,7 +393,7 @@ class WorkspaceFailed(SpoolError):
 
 
 class RemoteAway(WorkspaceFailed):
-    """The remote cannot be reached now; the same may go well later."""
+    """The remote cannot be reached now, or a git on the way to it was killed; the same may go well later."""
 
 
 class RemoteRefused(WorkspaceFailed):
@@ -402,6 +404,8 @@ def failure(failed: GitFailed, text: str, fix: str = "", *, known: bool = False)
     """Return the error that a command which reaches a remote means, with these words. fix: where it is the fault of
     neither the network nor a rule; known: whether this address has answered before: then a repository that is not
     there is one that is away, and so is one in whose place a page is, as where a network wants a login."""
+    if failed.killed:  # the remote may be well
+        return RemoteAway(text)
     if _OTHER_HASH.search(failed.errors):
         return WorkspaceFailed(f"{text} {_SHA_1}")
     kind = _kind(failed, known=known)
@@ -436,7 +440,7 @@ def _kind_of_status(status: str, reason: str, errors: str) -> type[WorkspaceFail
     if status == "rejected":  # by this side: another push came first
         return WorkspaceFailed
     if reason == "unpacker error":
-        return RemoteAway if re.search(_FULL, errors, re.IGNORECASE) else RemoteRefused
+        return RemoteAway if re.search(f"{_FULL}|{_DIED}", errors, re.IGNORECASE) else RemoteRefused
     return RemoteAway if _PASSES.search(reason) and not _DECIDED.search(reason) else RemoteRefused
 
 
