@@ -1,6 +1,6 @@
 """What the worker of an attempt masks, by the variables of its handler: for texts, and to look for it in work.
 
-Law: both know the same secrets, tokens and patterns.
+Law: both know the same secrets and patterns. What looks for tokens may be asked to do so in any case.
 
 Touches: the environment.
 """
@@ -24,10 +24,11 @@ def masking(environ: Mapping[str, str] = os.environ) -> Clean:
     return Mask(secrets, tokens=tokens, patterns=patterns).text
 
 
-def scanning(environ: Mapping[str, str] = os.environ) -> Scanner:
-    """Return what finds in work what the worker masks in an output. Errors: BadFile."""
-    secrets, tokens, patterns = _said(environ)
-    return Scanner(secrets, tokens=tokens, patterns=patterns)
+def scanning(environ: Mapping[str, str] = os.environ, *, tokens: bool = False) -> Scanner:
+    """Return what finds in work what the worker masks in an output. tokens: also where outputs may have tokens of
+    known shapes. Errors: BadFile."""
+    secrets, masked, patterns = _said(environ)
+    return Scanner(secrets, tokens=tokens or masked, patterns=patterns)
 
 
 def _said(environ: Mapping[str, str]) -> tuple[dict[str, str], bool, list[str]]:

@@ -104,7 +104,7 @@ def merge(wanted: MergeRequest, config: MergeConfig, environ: Mapping[str, str])
     try:
         found = [_found(branch, wanted, task, environ) for task in dict.fromkeys(wanted.tasks)]
         helper = _helper(branch, wanted, merge_id, environ)
-        rules = Rules(Guards(config, helper.allows, scanning(environ)), config.retest)
+        rules = Rules(Guards(config, helper.allows, scanning(environ, tokens=True)), config.retest)
         lane = Bisection(branch, bench, helper, merge_id, say, rules)
         good = [one for one in found if isinstance(one, Candidate)]
         bad = [one for one in found if isinstance(one, Refused)]

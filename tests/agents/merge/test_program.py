@@ -18,6 +18,8 @@ from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
+TOKEN = f"ghp_{'Ab1' * 12}"
+
 
 class Handler:
     """The files that a worker lays out, and a run of the handler."""
@@ -262,6 +264,17 @@ def test_the_table_of_the_worker_says_it_all(handler: Handler) -> None:
     edited(handler, "more", {"a.txt": "2\n", "b.txt": "2\n"})
     assert handler.run("--repo", "/not/this", tasks=("more",)) == 65
     assert handler.result["refused"][0]["reason"] == "max_files"
+
+
+def test_tokens_keep_work_out_though_outputs_may_have_them(handler: Handler) -> None:
+    """B6: `[redact] tokens = false` let them into the branch, with not a word."""
+    table = {"repos": str(handler.remote.path), "dir": str(handler.top / "merger"), "no_secrets": True}
+    edited(handler, "leaks", {"a.txt": f"{TOKEN}\n"})
+    edited(handler, "named", {"b.txt": "internal-123456\n"})
+    said = {"merge": table, "redact": {"tokens": False, "patterns": ["internal-[0-9]{6}"]}}
+    handler.env = expand(said, "w.toml", {})["handlers"]["merge"]["env"]
+    assert handler.run(tasks=("leaks", "named")) == 65
+    assert [one["reason"] for one in handler.result["refused"]] == ["secret", "secret"]
 
 
 def test_a_branch_that_is_checked_out_is_told_with_its_fix(
