@@ -8,9 +8,9 @@
 Law: it opens only repositories that its owner names, each by the address that is written there: a task is anybody's,
 and the hooks and tests of a repository run here. It exits with 0 only when everything that was asked for is in the
 branch. 65 says that some work was refused for what it holds, or all of it by a rule of the remote; 64 that the task
-says nothing that can be merged or that the handler names no repository; 75 that the remote is away, or that this
-worker does not merge the repository, and another may; 126 that the sandbox is not to be had; 1 that it may go well
-later.
+says nothing that can be merged, that its branch is not there, or that the handler names no repository; 75 that the
+remote is away, or that this worker does not merge the repository, and another may; 126 that the sandbox is not to be
+had; 1 that it may go well later.
 
 Touches: files, processes, the clock, the terminal, the environment.
 """
@@ -30,7 +30,7 @@ from spoold.agents.configuration.merge_settings import TABLE, VARIABLE, MergeCon
 from spoold.agents.configuration.redactor import scanning
 from spoold.agents.merge import candidates, conflicts
 from spoold.agents.merge.bisection import Bisection, Outcome, Rules
-from spoold.agents.merge.branch import Branch, clear
+from spoold.agents.merge.branch import Branch, NoBranch, clear
 from spoold.agents.merge.candidates import Candidate, Refused
 from spoold.agents.merge.guards import Guards
 from spoold.agents.merge.merge_request import MergeRequest
@@ -81,6 +81,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         why = f"nothing more has landed in {wanted.into}: {error}"
         _write(environ.get("SPOOL_RESULT_FILE"), {"reasons": [why]})
         _complain(why)
+        if isinstance(error, NoBranch):
+            return USAGE
         return NOT_HERE if isinstance(error, NoPlace) else LATER
     _write(environ.get("SPOOL_RESULT_FILE"), outcome.as_output())
     if config.keep_refs and outcome.landed:

@@ -26,6 +26,10 @@ from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.publishing import TOP, push, standing
 
 
+class NoBranch(WorkspaceFailed):
+    """The remote has no such branch, which no later try changes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """The branch of the remote that is merged into."""
@@ -39,7 +43,7 @@ class Branch:
             self.mirror.fetch(git, patterns)
             found = commit_of(git, [f"{HEADS}{self.name}"])
         if found is None:
-            raise WorkspaceFailed(f"{self.mirror.repo} has no branch {self.name}. Fix: make it, or name another.")
+            raise NoBranch(f"{self.mirror.repo} has no branch {self.name}. Fix: make it, or name another.")
         return found
 
     def tip(self) -> str:
@@ -47,7 +51,7 @@ class Branch:
         ref = f"refs/heads/{self.name}"
         found = standing(Git(), self.mirror.repo, [ref]).get(ref)
         if found is None:
-            raise WorkspaceFailed(f"{self.mirror.repo} has no branch {self.name} any more. Fix: make it again.")
+            raise NoBranch(f"{self.mirror.repo} has no branch {self.name} any more. Fix: make it again.")
         return found
 
     def land(self, git: Git, tip: str, commit: str) -> bool:

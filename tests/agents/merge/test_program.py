@@ -125,18 +125,27 @@ def test_no_change_in_a_workspace_is_refused(handler: Handler) -> None:
     assert handler.result["refused"][0]["reason"] == "empty"
 
 
-def test_what_may_go_well_later_is_tried_again(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_may_go_well_later_is_tried_again(handler: Handler) -> None:
     edited(handler)
     assert handler.run("--test", "false") == 1
     assert handler.result["waits"].startswith("main fails its own tests")
-    assert handler.run(into="none") == 1
+
+
+def test_a_branch_that_is_not_there_fails_for_good(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
+    """C8: it was tried again, as if it went well later."""
+    edited(handler)
+    assert handler.run(into="none") == 64
     assert "has no branch none. Fix: make it, or name another." in capsys.readouterr().err
+    assert handler.result["reasons"][0].startswith("nothing more has landed in none: ")
+    script = f"git -C {handler.remote.path} update-ref -d refs/heads/main"
+    assert handler.run("--test", script) == 64
+    assert "has no branch main any more. Fix: make it again." in capsys.readouterr().err
 
 
 def test_a_tag_is_no_branch(handler: Handler, capsys: pytest.CaptureFixture[str]) -> None:
     edited(handler)
     git("tag", "v1", "main", cwd=handler.remote.path)
-    assert handler.run(into="v1") == 1
+    assert handler.run(into="v1") == 64
     assert "has no branch v1" in capsys.readouterr().err
 
 
