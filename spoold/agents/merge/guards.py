@@ -1,6 +1,7 @@
 """What must not land, whatever its tests say: bounds of this machine's owner on a piece of work.
 
-    max_files, max_lines, max_file_mb   what it changes, against its merge base with the branch
+    max_files, max_lines, max_file_mb   what it changes, against its merge base with the branch; the last also in each
+                                        commit, since the branch would have the file for ever
     secret                              what its commits add, also those that a later one takes back, their texts and
                                         authors, and names of files
     protected                           paths that it changes, or that merging it changes: a person says yes, or not
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from spoold.agents.configuration.merge_settings import MergeConfig
 from spoold.agents.merge.candidates import Candidate, Refused
 from spoold.agents.workspace.git import Git
+from spoold.agents.workspace.lfs import sizes
 from spoold.agents.workspace.secret_scan import OVERLAP, added, lines_of, pieces
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import legible
@@ -48,7 +50,7 @@ class Guards:
         fork = _fork(git, tip, one.commit)
         if fork is None:
             return None  # it does not merge, and that is said elsewhere
-        why = self._too_much(git, fork, one.commit) or self._leaks(git, tip, fork, one.commit)
+        why = self._too_much(git, tip, fork, one.commit) or self._leaks(git, tip, fork, one.commit)
         return None if why is None else Refused(one.task, *why)
 
     def protected(self, git: Git, tip: str, one: Candidate) -> tuple[str, ...]:
@@ -70,15 +72,12 @@ class Guards:
             return None
         return Refused(one.task, "protected", f"it got no yes to its change of {some(list(paths), _NAMED)}")
 
-    def _too_much(self, git: Git, fork: str, commit: str) -> tuple[str, str] | None:
+    def _too_much(self, git: Git, tip: str, fork: str, commit: str) -> tuple[str, str] | None:
         config = self._config
         changes = _changes(git, fork, commit) if config.max_files or config.max_file_mb else []
         if config.max_files is not None and len(changes) > config.max_files:
             return "max_files", f"it changes {amount(len(changes), 'file')}, and {config.max_files} may be changed"
-        most = None if config.max_file_mb is None else config.max_file_mb * (1 << 20)
-        large = [one for one in changes if most is not None and one.size > most]
-        if large:
-            said = some([f"{one.path} has {one.size / (1 << 20):.1f} MiB" for one in large], _NAMED)
+        if config.max_file_mb is not None and (said := _too_large(git, tip, commit, changes, config.max_file_mb)):
             return "max_file_mb", f"{said}, and a file may have {config.max_file_mb:g} MiB"
         lines = 0 if config.max_lines is None else lines_of(git, "diff-tree", "-r", fork, commit)
         if config.max_lines is not None and lines > config.max_lines:
@@ -133,6 +132,19 @@ def _commits(git: Git, tip: str, commit: str, overlap: int) -> Iterator[tuple[st
             said.read(1)
 
 
+def _too_large(git: Git, tip: str, commit: str, changes: list[_Change], most_mb: float) -> str:
+    """Return which files have more than so many MiB, of what work changes or else of what one of its commits brings;
+    '' for none. Errors: GitFailed."""
+    large = [one for one in changes if one.size > most_mb * (1 << 20)]
+    where = "" if large else " in one of its commits"
+    if not large:
+        rows = git("rev-list", "--objects", commit, f"^{tip}").out.split("\n")
+        paths = {one: path for one, _, path in (row.partition(" ") for row in rows) if path}
+        found = ((paths[one], size) for one, size in sizes(git, paths).items() if size > most_mb * (1 << 20))
+        large = [_Change(legible(path), size) for path, size in found]
+    return some([f"{one.path} has {one.size / (1 << 20):.1f} MiB{where}" for one in large], _NAMED)
+
+
 def _fork(git: Git, tip: str, commit: str) -> str | None:
     found = git.ask("merge-base", tip, commit).out.split()
     return found[0] if found else None
@@ -142,10 +154,8 @@ def _changes(git: Git, fork: str, commit: str) -> list[_Change]:
     """Return the files that work changes, with the sizes of those that it leaves."""
     rows = git("diff-tree", "-r", "-z", "--raw", "--no-renames", fork, commit).names
     found = [(row.split(" "), path) for row, path in zip(rows[::2], rows[1::2], strict=True)]
-    there = [words[3] for words, _ in found if words[4] != "D" and words[1] != _LINK]
-    said = git("cat-file", "--batch-check=%(objectname) %(objectsize)", given="".join(f"{one}\n" for one in there))
-    sizes = {one: int(size) for one, _, size in (row.partition(" ") for row in said.lines)}
-    return [_Change(legible(path), sizes.get(words[3], 0)) for words, path in found]
+    there = sizes(git, (words[3] for words, _ in found if words[4] != "D" and words[1] != _LINK))
+    return [_Change(legible(path), there.get(words[3], 0)) for words, path in found]
 
 
 def _matching(git: Git, before: str, after: str, patterns: tuple[str, ...]) -> set[str]:

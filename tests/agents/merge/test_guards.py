@@ -74,6 +74,51 @@ def test_work_beyond_a_bound_is_refused_with_both_figures(
     assert land(remote, tmp_path, bad, **wider).whole
 
 
+@pytest.mark.parametrize("how", ["a later commit", "a side that a merge drops", "an odd name"])
+def test_a_large_file_that_the_work_no_longer_has_keeps_it_out(remote: Remote, tmp_path: Path, how: str) -> None:
+    """C4: it was in the history of the branch for ever."""
+    name = "big\u2028 blob 9\n.bin" if how == "an odd name" else "big.bin"
+    with workspace(remote, tmp_path / "agents", "bad") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "b\n"})
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "small", cwd=tree)
+        if how == "a side that a merge drops":
+            git("checkout", "-q", "-b", "side", cwd=tree)
+        write(tree, {name: "x" * (3 << 19)})
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "large", cwd=tree)
+        if how == "a side that a merge drops":
+            git("checkout", "-q", "-", cwd=tree)
+            git("merge", "-q", "-s", "ours", "-m", "without it", "side", cwd=tree)
+        else:
+            (tree / name).unlink()
+        saved = made.save("work")
+    bad, good = Candidate("bad", saved.commit, saved.ref), work(remote, tmp_path, "good", {"g.txt": "g\n"})
+    remote.land({"of-a-person.bin": "x" * (3 << 19)})
+    outcome = land(remote, tmp_path, bad, good, max_file_mb=1)
+    ((refused),) = outcome.refused
+    assert (refused.task, refused.reason) == ("bad", "max_file_mb")
+    assert refused.detail.startswith("big")
+    assert refused.detail.endswith(" has 1.5 MiB in one of its commits, and a file may have 1 MiB")
+    assert [one.task for one, _ in outcome.landed] == ["good"]
+    assert land(remote, tmp_path, bad, max_file_mb=2).whole
+
+
+def test_a_large_file_of_the_branch_is_not_of_the_work_that_takes_it_in(remote: Remote, tmp_path: Path) -> None:
+    remote.land({"large.bin": "x" * (3 << 19), "gone.bin": "y" * (3 << 19)})
+    with workspace(remote, tmp_path / "agents", "one") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "b\n"})
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "mine", cwd=tree)
+        remote.land({"later.bin": "z" * (3 << 19), "gone.bin": None})
+        git("fetch", "-q", str(remote.path), "main", cwd=tree)
+        git("merge", "-q", "-m", "theirs too", "FETCH_HEAD", cwd=tree)
+        saved = made.save("work")
+    assert land(remote, tmp_path, Candidate("one", saved.commit, saved.ref), max_file_mb=1).whole
+
+
 def test_protected_paths_need_a_yes_and_nothing_waits_for_it(remote: Remote, tmp_path: Path) -> None:
     """G29: deleted tests landed."""
     bad = work(remote, tmp_path, "bad", {"tests/t.py": None})
