@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spoold.agents.attempt.one_attempt import branch_of
+from spoold.agents.attempt.follow_up import branch_of
 from spoold.agents.configuration.profiles import VARIABLE, Profile, expand, read_back
 from spoold.protocol.errors import BadFile
 from tests.agents.attempts import Desk

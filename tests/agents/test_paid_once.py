@@ -30,8 +30,8 @@ print('SPOOL:COMPLETED {{"text": "I wrote it."}}')
 # The attempt, whose command has another bound.
 HASTY = """
 import sys
-from spoold.agents.attempt import one_attempt
-one_attempt.OFFER_S = {}
+from spoold.agents.attempt import follow_up, one_attempt
+follow_up.OFFER_S = {}
 sys.exit(one_attempt.main())
 """
 # Counts its runs; goes well from the third on.
