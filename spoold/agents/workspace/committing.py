@@ -32,6 +32,7 @@ from spoold.agents.workspace.push_check import Question
 from spoold.agents.workspace.sanitize import may_be_read
 from spoold.agents.workspace.workspace_layout import Record
 from spoold.protocol import codec, version
+from spoold.protocol.amount import clip
 from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.fields import Strict
 from spoold.system.openat import Beneath
@@ -39,6 +40,8 @@ from spoold.system.openat import Beneath
 _PROGRAM, _PROVER = "spoold.agents.workspace.packer", "spoold.agents.workspace.push_check"
 # Of what the program says (bytes); how many commits of the remote it is told not to pack again.
 _SAID_MAX, _KNOWN_MAX = 4 << 20, 10_000
+# Of a line about what was left out (characters): a path has any length.
+_LINE_MAX = 300
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
 _HEADER = 12
 # In our own repository: objects that git need not check.
@@ -92,8 +95,9 @@ def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Com
     told = [
         f"its own commits: {why}" if why and line.startswith("its own commits:") else line for line in made.left_out
     ]
+    left_out = tuple(clip(line, _LINE_MAX) for line in (*removed, *told))
     files = changed(keeper(folder), record.base, made.commit)
-    return made.model_copy(update={"left_out": (*removed, *told), "changed_files": files})
+    return made.model_copy(update={"left_out": left_out, "changed_files": files})
 
 
 def changed(git: Git, base: str, commit: str) -> tuple[str, ...]:

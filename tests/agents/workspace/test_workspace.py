@@ -11,6 +11,7 @@ import pytest
 
 from spoold.agents.workspace.git import WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
+from tests.support.trees import deep
 
 KINDS = ("clone", "worktree")
 
@@ -261,3 +262,18 @@ def test_a_full_name_of_a_branch_is_that_branch_whatever_others_are_called(remot
         with workspace(remote, tmp_path / "host", f"of-{base.count('/')}", base=base) as made:
             made.open()
             assert made._record.base == remote.first
+
+
+def test_what_is_left_out_of_a_very_deep_folder_is_told_in_a_short_line(remote: Remote, tmp_path: Path) -> None:
+    """C5: each line had the whole path, of 12,000 characters."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        deep(tree / "deep", 90, "d" * 120)
+        saved = made.save("work")
+        assert "b.txt" in remote.files(saved.ref)
+    assert saved.left_out
+    for line in saved.left_out:
+        assert len(line) <= 300
+        assert "deep/ddd" in line
+        assert " … " in line
