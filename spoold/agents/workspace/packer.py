@@ -643,7 +643,7 @@ def _trace(path: str, file: str, commit: str) -> _Tip:
     """Return a commit that only a file of a git directory names, as it is told. Nobody has to merge what was left
     behind, but for changes that were put away."""
     whose = f"{path}: " if path else ""
-    what = "a commit that only the log of HEAD has" if file == LOG else f"a commit, only named by .git/{file}"
+    what = "a commit that only the log of HEAD has" if file == LOG else f"a commit that stands only in .git/{file}"
     return _Tip(f"{whose}{what}", commit, amiss=None if "autostash" in file.lower() else False)
 
 
