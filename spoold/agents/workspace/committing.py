@@ -40,6 +40,7 @@ from spoold.system.openat import Beneath
 _PROGRAM, _PROVER = "spoold.agents.workspace.packer", "spoold.agents.workspace.push_check"
 # Of what the program says (bytes); how many commits of the remote it is told not to pack again.
 _SAID_MAX, _KNOWN_MAX = 4 << 20, 10_000
+_NAMED = ("--format=%(refname) %(objectname)", f"--count={_KNOWN_MAX}")
 # Of a line about what was left out (characters): a path has any length.
 _LINE_MAX = 300
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
@@ -114,6 +115,7 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
     mirrors = [mirror, *(Mirror(mirror.places, one) for one in record.submodules.values())]
     words = ("for-each-ref", "--format=%(objectname)", f"--count={_KNOWN_MAX}", HEADS)
     heads, *others = (there.git(*words).lines for there in mirrors)
+    tagged = () if record.config.kind == "worktree" else mirror.git("for-each-ref", *_NAMED, "refs/tags/").lines
     request = Request(
         tree=tree_of(folder),
         own=found.own,
@@ -131,6 +133,7 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         sifts=sifts,
         submodules={path: Mirror(mirror.places, one).objects for path, one in record.submodules.items()},
         elsewhere=[one for found in others for one in found],
+        tags=dict(row.split(" ", 1) for row in tagged),
         branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",
     )
     caged(_PROGRAM, request, (tree_of(folder), *(one.directory for one in mirrors)), scratch)

@@ -79,8 +79,8 @@ class Request:
     folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
     began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
     agent's own count; sifts: whether to leave out what git refuses, object by object; submodules: path of each that
-    was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; branch: the only
-    reference that is the agent's own, '' where all of them are."""
+    was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; tags: what those are of
+    the mirror, with which it began; branch: the only reference that is the agent's own, '' where all others are."""
 
     tree: str
     own: str
@@ -98,6 +98,7 @@ class Request:
     sifts: bool
     submodules: dict[str, str]
     elsewhere: list[str]
+    tags: dict[str, str]
     branch: str
 
 
@@ -486,6 +487,7 @@ class Saver:
     def _own_tips(self, found: Commits) -> dict[str, str]:
         """Return what references name that may be the agent's own."""
         tips, only = found.references() if found.shared else {}, self._said.branch
+        tips = {name: one for name, one in tips.items() if self._said.tags.get(name) != one}
         return {name: one for name, one in tips.items() if only in ("", name) or not name.startswith(_OF_OTHERS)}
 
     def _elsewhere(self, found: Commits) -> None:

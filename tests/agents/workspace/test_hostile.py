@@ -476,6 +476,23 @@ def test_other_branches_of_a_worktree_are_beside_the_work_where_they_are_the_age
         assert remote.files(saved.ref) == ["a.txt", "b.txt"]
 
 
+def test_a_tag_that_an_agent_in_a_worktree_left_is_not_work_of_the_next_clone(remote: Remote, tmp_path: Path) -> None:
+    """A clone begins with the tags of the mirror, and one who works in a worktree writes there."""
+    with workspace(remote, tmp_path / "host", "first", kind="worktree") as made:
+        tree = Path(made.open())
+        git("checkout", "-q", "--detach", cwd=tree)
+        git("tag", "theirs", commit(tree, {"theirs.txt": "x\n"}), cwd=tree)
+    with workspace(remote, tmp_path / "host", "next") as made:
+        tree = Path(made.open())
+        assert git("tag", cwd=tree) == "theirs"
+        git("tag", "mine", commit(tree, {"mine.txt": "x\n"}, "aside"), cwd=tree)
+        git("checkout", "-q", "spool/next/1", cwd=tree)
+        write(tree, {"b.txt": "two\n"})
+        saved = made.save("saved")
+    assert not any("theirs" in line for line in (*saved.beside, *saved.amiss)), saved
+    assert any("mine" in line for line in saved.beside)
+
+
 @pytest.mark.parametrize("how", ["reset", "detached", "amended"])
 def test_a_commit_that_only_the_log_of_head_has_is_beside_the_work(remote: Remote, tmp_path: Path, how: str) -> None:
     with workspace(remote, tmp_path / "host") as made:

@@ -36,7 +36,10 @@ def heads_are_the_canary(place: Place) -> None:
     """A link to a person's folder in the place of all branches, and of other folders."""
     place.gone()
     place.write("heads-are-the-canary.txt")
-    for name in place.chance.sample(("refs/heads", "refs/tags", "logs", "info", "objects/info", "refs"), 2):
+    names = place.chance.sample(("refs/heads", "refs/tags", "logs", "info", "objects/info", "refs"), 2)
+    for name in sorted(
+        names, key=len, reverse=True
+    ):  # what lies below another first: else it would be made behind it
         with contextlib.suppress(OSError):
             link(place.canary, f"{place.shared}/{name}")
 
