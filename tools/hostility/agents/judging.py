@@ -110,9 +110,14 @@ def judge_saved(
             f"{', '.join(one.what for one in unnamed[:4])}; left_out: {told[:4]}; it says: {why}; gc: {kept[:300]}"
         )
         return
-    gone = [one for one in absent if not stays(one.path)]
+    gone = [one for one in absent if not stays(one.path) and not _is_removed(one, told)]
     if gone:
         yield f"2: the only copy of {gone[0].what} was removed; left_out: {told[:4]}; gc: {kept[:300]}"
+
+
+def _is_removed(one: Missing, told: Sequence[str]) -> bool:
+    """Return whether people are told that it had to go: git would have waited for ever for what it leads to."""
+    return any(line.startswith(f"{one.path}: ") and line.endswith("; it was removed") for line in told)
 
 
 def _left_out(result: Mapping[str, Any]) -> list[str]:

@@ -47,7 +47,8 @@ class Killer(threading.Thread):
     def end(self) -> str:
         """Stop looking; returns the command line of what was killed, '' for nothing."""
         self._over.set()
-        self.join()
+        if self.ident is not None:  # else the task has ended before it left anything
+            self.join()
         return self.killed
 
     def _found(self) -> list[tuple[int, str]]:
