@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -34,6 +35,22 @@ from spoold.agents.attempt import follow_up, one_attempt
 follow_up.OFFER_S = {}
 sys.exit(one_attempt.main())
 """
+# The attempt, killed at its next git command but so many, once its agent was paid.
+KILLED = """
+import os, signal, sys
+from spoold.agents.attempt import one_attempt
+from spoold.agents.workspace.git import Git
+once, left = Git._once, [{left}]
+
+def counted(self, *words):
+    left[0] -= os.path.exists({paid!r})
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return once(self, *words)
+
+Git._once = counted
+sys.exit(one_attempt.main())
+"""
 # Counts its runs; goes well from the third on.
 COUNTS = "echo x >>{top}/runs; [ $(wc -l <{top}/runs) -ge 3 ] || {{ {fails}; }}"
 
@@ -51,10 +68,10 @@ class Place:
     def payments(self) -> int:
         return len(self.paid.read_text()) if self.paid.exists() else 0
 
-    def start(self, **task: Any) -> subprocess.Popen[str]:
+    def start(self, program: str = "", **task: Any) -> subprocess.Popen[str]:
         env = self.desk.environment({"prompt": "edit it", **task})
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", HASTY.format(self.offer_s)],
+            [sys.executable, "-P", "-c", program or HASTY.format(self.offer_s)],
             cwd=self.desk.work,
             env=env,
             stdin=subprocess.DEVNULL,
@@ -68,6 +85,12 @@ class Place:
         process = self.start(**task)
         said, _ = process.communicate(timeout=PATIENCE_S)
         return self.desk.ended(process.returncode, said)
+
+    def killed(self, left: int) -> int:
+        """Run it until its git command of this number after the payment; returns its exit code."""
+        process = self.start(KILLED.format(left=left, paid=str(self.paid)))
+        process.communicate(timeout=PATIENCE_S)
+        return process.returncode
 
     def next(self, output: Any, attempt: int) -> None:
         """Go on to the next attempt, on another machine where it moves. output: None: the worker died."""
@@ -89,6 +112,38 @@ class Place:
                 self.next(found[-1].result, attempt)
             found.append(self.run(**task))
         return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_save_its_work(
+    tmp_path: Path, seed: int
+) -> None:
+    """Also where the second is killed before it has a workspace of its own: the third ran the agent again."""
+    chance, place = random.Random(f"kills {seed}"), Place(tmp_path)
+    attempt = 1
+    for most in (12, 30, 30)[: chance.choice((1, 2, 2, 3))]:
+        if place.killed(chance.randrange(most)) == 0:
+            break  # it had no more commands than that
+        attempt += 1
+        place.next(None, attempt)
+    else:
+        ended = place.run()
+        assert ended.code == 0, ended.said
+        assert ended.result.get("tokens_used") == 30, "no record has what it cost"
+    assert place.payments == 1
+    assert "two" in [place.remote.read(ref, "b.txt") for ref in place.remote.refs()]
+
+
+@pytest.mark.parametrize("left", [0, 2, 4, 8])
+def test_a_second_kill_while_the_workspace_is_made_pays_nobody(tmp_path: Path, left: int) -> None:
+    place = Place(tmp_path)
+    assert place.killed(3) == -signal.SIGKILL
+    for attempt in (2, 3):
+        place.next(None, attempt)
+        assert place.killed(left) == -signal.SIGKILL
+    place.next(None, 4)
+    ended = place.run()
+    assert (ended.code, place.payments) == (0, 1), ended.said
 
 
 FAILURES = {

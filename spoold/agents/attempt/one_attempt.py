@@ -43,6 +43,7 @@ from spoold.agents.workspace.acceptance import Check, Ran, checked, inside, judg
 from spoold.agents.workspace.git import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.room import NoRoom, fault_of, short
 from spoold.agents.workspace.secret_scan import HoldsSecret
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol.agent_fields import is_word
 from spoold.protocol.agent_messages import JUDGED, Message
 from spoold.protocol.errors import BadFile, SpoolError, WaitTimeout
@@ -268,10 +269,15 @@ class Attempt:
 
     def _is_counted(self, done: Mapping[str, Any]) -> bool:
         """Whether the record of the attempt that ended with this has what it cost: not where its worker died."""
-        before = self._contract.previous()
-        if isinstance(before, dict) and before.get("attempt") == done.get("attempt"):
+        number, before = done.get("attempt"), self._contract.previous()
+        if isinstance(before, dict) and before.get("attempt") == number:
             return before.get("output") is not None or before.get("tokens_used") is not None
-        return bool(done.get("counted"))
+        if done.get("counted") or not self._contract.root:
+            return bool(done.get("counted"))
+        with suppress(SpoolError, OSError), SpoolClient(self._contract.root) as spool:
+            attempts = spool.show(self._contract.task_id).attempts
+            return any(one.attempt == number and (one.output is not None or one.tokens_used) for one in attempts)
+        return False
 
     def _keep(self, words: dict[str, Any]) -> None:
         """Keep what the agent ended with; {}: it has to go on. Errors: OSError."""

@@ -154,7 +154,10 @@ class RepositoryWorkspace:
                 os.mkdir(self.directory)
             else:
                 self._fill()
-            self._note(saved=self.config.kind == "none")
+            if self.resumed != self._done_at or self.config.resume != "work":
+                self.done = {}  # another machine has gone on from there, or nobody is to
+            # From here on this is what a later attempt finds, should this one be killed.
+            self._note(saved=self.config.kind == "none", words=dict(self.done))
             room.keep(os.path.join(self._folder, workspace_layout.RECORD))
         except GitFailed as failed:
             self._abandon()
@@ -358,8 +361,6 @@ class RepositoryWorkspace:
             self.returning = True
         else:
             os.mkdir(self.home, mode=0o700)
-        if self.resumed != self._done_at or self.config.resume != "work":
-            self.done = {}  # another machine has gone on from there, or nobody is to
 
     def _abandon(self) -> None:
         """Leave nothing of a workspace that could not be made: no agent has been in it."""
@@ -375,7 +376,9 @@ class RepositoryWorkspace:
         """Lock and save what lies in this attempt's place; None where nothing does, or a process still uses it."""
         if not os.path.isdir(self._folder) or (held := workspace_layout.take(self._folder)) is None:
             return None
-        record = workspace_layout.read_record(self._folder)
+        if (record := workspace_layout.read_record(self._folder)) is None:
+            held = self._brought_back(held)
+            record = workspace_layout.read_record(self._folder)
         if record is not None and not record.saved:
             try:
                 record = self._saver()(self._folder, record)
@@ -387,6 +390,23 @@ class RepositoryWorkspace:
         if record is not None:
             self.done, self._done_at = record.words, record.ref
         return held
+
+    def _brought_back(self, held: int) -> int:
+        """Put back what an attempt had moved aside that was killed before it made anything in its place: no agent has
+        been there since. held: the lock of this place; returns it, or that of what has come back. Errors: OSError."""
+        found = list[tuple[int, float, str]]()
+        for path in self.places.folders():
+            record = workspace_layout.read_record(path) if path.startswith(f"{self._folder}.") else None
+            if record is not None and (record.task, record.spool) == (self._record.task, self._record.spool):
+                found.append((record.attempt, record.began, path))
+        if not found or (other := workspace_layout.take(newest := max(found)[-1])) is None:
+            return held
+        with self.places.arranging():
+            remove(self._folder)
+            os.rename(newest, self._folder)
+        os.close(held)
+        self._follow(self._folder)
+        return other
 
     def _saver(self) -> workspace_retention.Save:
         return _saver(self.places, self._wall, self._scanner)
