@@ -238,7 +238,7 @@ def test_a_repository_whose_share_is_not_mounted_is_away_also_where_it_was_never
     first = place.run(within_s=0.0)
     assert (first.code, first.result["outcome"], place.payments) == (75, "later", 0), first.said
     assert first.result["retry_after_s"] == AWAY_S
-    assert "else check its address" in first.result["reasons"][0]
+    assert "Fix: check its address" in first.result["reasons"][0]
     place.next(first)
     second = place.run(within_s=0.0)
     assert (second.code, second.result["retry_after_s"]) == (75, 2 * AWAY_S)

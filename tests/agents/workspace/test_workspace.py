@@ -187,7 +187,7 @@ def test_a_base_that_is_not_there_is_said_with_those_that_are(remote: Remote, tm
 def test_a_repository_that_cannot_be_read_is_said(remote: Remote, tmp_path: Path) -> None:
     with (
         workspace(remote, tmp_path / "host", repo=str(tmp_path / "none")) as made,
-        pytest.raises(WorkspaceFailed, match=r"none cannot be read here: .*else check its address"),
+        pytest.raises(WorkspaceFailed, match=r"none cannot be read here: .*Fix: check its address"),
     ):
         made.open()
 
