@@ -23,7 +23,7 @@ _NO_TRACES = frozenset(
     {"objects", "refs", "hooks", "lfs", "modules", "remotes", "index", "packed-refs", "FETCH_HEAD"}
 )
 _READ_MAX = 4 << 20
-_REFERENCES_MAX = 10_000
+_REFERENCES_MAX, _HIDDEN_MAX = 10_000, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,17 @@ class Commits:
                 for one in _NAMES.findall(_text(os.path.join(self.own, path))):
                     if len(found) < _REFERENCES_MAX:
                         found.setdefault(one, path)
+        return found
+
+    def hidden(self) -> dict[str, Commits]:
+        """Return the git directories within it, by their paths there, such as that of a submodule."""
+        found = dict[str, Commits]()
+        for folder in walk(self.own):
+            if folder.path and "HEAD" in folder.files and "objects" in folder.folders:
+                folder.folders[:] = []
+                place = os.path.join(self.own, folder.path)
+                if len(found) < _HIDDEN_MAX:
+                    found[folder.path] = Commits(place, place)
         return found
 
     def other_indexes(self) -> dict[str, Commits]:

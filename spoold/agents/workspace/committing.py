@@ -27,7 +27,7 @@ from spoold.agents.workspace.checkout import branch_of, commits_of, keeper, scra
 from spoold.agents.workspace.git import LOCAL_S, TOO_LONG, Git, GitFailed, commit_of, run, said, sweep
 from spoold.agents.workspace.looking import READ_BY_GIT, READ_MAX
 from spoold.agents.workspace.mirror import HEADS, Mirror
-from spoold.agents.workspace.packer import Request
+from spoold.agents.workspace.pack_request import Request
 from spoold.agents.workspace.push_check import Question
 from spoold.agents.workspace.sanitize import may_be_read
 from spoold.agents.workspace.workspace_layout import Record

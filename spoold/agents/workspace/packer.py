@@ -31,7 +31,7 @@ import resource
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from spoold.agents.workspace import lfs, staged
 from spoold.agents.workspace.adding import add_all, add_these
@@ -39,6 +39,7 @@ from spoold.agents.workspace.agent_commits import LOG, Commits, git_of
 from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor, quoted, sweep
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
+from spoold.agents.workspace.pack_request import Made, Request
 from spoold.agents.workspace.sanitize import Sifter
 from spoold.agents.workspace.staged import Entry
 from spoold.protocol.amount import amount, some
@@ -71,54 +72,6 @@ _SETTINGS = f"""[core]
 \tthreads = 2
 \twindowMemory = 64m
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be saved. tree: the files; own, shared, borrows: the git directory, as of `Commits`; scratch: a
-    folder of this program's own; objects: those that the remote has; start, base: commits with which the attempt
-    began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
-    agent's own count; sifts: whether to leave out what git refuses, object by object; submodules: path of each that
-    was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; tags: what those are of
-    the mirror, with which it began; branch: the only reference that is the agent's own, '' where all others are."""
-
-    tree: str
-    own: str
-    shared: str
-    borrows: str
-    scratch: str
-    objects: str
-    start: str
-    base: str
-    last: str
-    known: list[str]
-    author: str
-    message: str
-    owns: bool
-    sifts: bool
-    submodules: dict[str, str]
-    elsewhere: list[str]
-    tags: dict[str, str]
-    branch: str
-
-
-@dataclass(slots=True)
-class Made:
-    """What was saved. commit: the work; more: the commit above all that lies beside it, '' for none; beside: each
-    commit that does, and what it is; amiss: those of them whose changes are in no commit of the work; left_out: what
-    is in neither; links: submodules that the work names otherwise than the base, path → commit; lfs: name and size of
-    objects of git-lfs that are in out/lfs; blocking: paths at which git would wait for ever, or which it
-    has no memory for: then nothing was saved.
-    """
-
-    commit: str = ""
-    more: str = ""
-    beside: dict[str, str] = field(default_factory=dict)
-    amiss: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    links: dict[str, str] = field(default_factory=dict)
-    lfs: dict[str, int] = field(default_factory=dict)
-    blocking: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +118,9 @@ class Saver:
         self._made = Made()
         self._tips: list[_Tip] = []
         self._within = dict[str, Commits]()
+        self._hidden = dict[
+            str, Commits
+        ]()  # repositories in the git directory, such as that of a submodule that is gone
         self._worktrees = set[str]()  # those within that are worktrees of the workspace's own repository
         self._git = _scratch(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
@@ -184,28 +140,30 @@ class Saver:
         self._borrow([said.objects, *([found.objects] if found.shared else ())])
         self._staged[""] = self._index_of(found, "")
         self._open_within(paths, found)
-        opened = [one.objects for one in (found, *self._within.values()) if one.shared]
+        self._open_hidden(found)
+        opened = [one.objects for one in (found, *self._within.values(), *self._hidden.values()) if one.shared]
         self._borrow([said.objects, *said.submodules.values(), *opened])
-        self._staged |= {path: self._index_of(one, path) for path, one in self._within.items()}
+        inside = {**self._within, **self._hidden}
+        self._staged |= {path: self._index_of(one, path) for path, one in inside.items()}
         self._leave_out(large)
         if said.sifts:
-            self._sift([found, *self._within.values()])
+            self._sift([found, *inside.values()])
         made.commit = self._work(found)
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
         made.links = _changed_links(changed)
         for path in links_of(self._git("ls-tree", "-r", "-z", made.commit).names):
             self._submodule_files(path)
-        for path, one in self._within.items():
+        for path, one in inside.items():
             if path not in self._worktrees:
                 self._beside(path, one)
         self._elsewhere(found)
-        for path, one in {"": found, **self._within}.items():
+        for path, one in {"": found, **inside}.items():
             self._traces(path, one)
         looked = {os.path.basename(self._within[path].own) for path in self._worktrees}
         others = found.other_indexes() if found.shared else {}
         others = {f"the worktree {name}": one for name, one in others.items() if name not in looked}
         self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
-        for path, one in {"": found, **self._within, **others}.items():
+        for path, one in {"": found, **inside, **others}.items():
             self._only_staged(path, one)
         if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
             self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
@@ -347,9 +305,22 @@ class Saver:
             if found.shared and os.path.dirname(own) == os.path.realpath(os.path.join(found.shared, "worktrees")):
                 one = Commits(own, found.shared, found.borrows)
                 self._worktrees.add(path)
-            self._within[path] = one if own and one.trusted() else Commits("", "")
-            if not self._within[path].shared:
-                self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
+            self._within[path] = self._trusted(path, one)
+
+    def _open_hidden(self, found: Commits) -> None:
+        """Look which repositories lie in git directories, as that of a submodule does that was taken out again."""
+        known = {os.path.realpath(one.own) for one in self._within.values() if one.own}
+        for path, one in {"": found, **self._within}.items():
+            for name, inner in one.hidden().items() if one.shared else ():
+                if os.path.realpath(inner.own) not in known:
+                    where = os.path.join(path, ".git", name)
+                    self._hidden[where] = self._trusted(where, inner)
+
+    def _trusted(self, path: str, one: Commits) -> Commits:
+        if one.own and one.trusted():
+            return one
+        self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
+        return Commits("", "")
 
     def _ignored(self, paths: Collection[str]) -> set[str]:
         """Return those of these paths that git would ignore."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.sandbox import bwrap
-from spoold.agents.workspace import committing, packer
+from spoold.agents.workspace import committing, pack_request, packer
 from spoold.agents.workspace.git import WorkspaceFailed
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.repos import Remote, git, workspace, write
@@ -568,6 +568,30 @@ def test_a_commit_that_any_file_of_a_git_directory_names_is_beside_the_work(
     assert all("AUTOSTASH" in line for line in saved.amiss)
 
 
+@pytest.mark.parametrize("how", ["modules/lib", "backup", "modules/a/modules/b"])
+def test_a_repository_that_only_a_git_directory_has_is_beside_the_work(
+    remote: Remote, tmp_path: Path, how: str
+) -> None:
+    """As that of a submodule which was taken out again, or of one that was moved away."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        inner = within(tree, "lib")
+        first = commit(inner, {"l.txt": "x\n"})
+        write(inner, {"l.txt": "stashed\n"})
+        git("stash", cwd=inner)
+        stashed = git("rev-parse", "refs/stash", cwd=inner)
+        write(inner, {"s.txt": "staged\n"})
+        git("add", "s.txt", cwd=inner)
+        (tree / ".git" / how).parent.mkdir(parents=True, exist_ok=True)
+        (inner / ".git").rename(tree / ".git" / how)
+        shutil.rmtree(inner)
+        write(tree, {"b.txt": "two\n"})
+        saved = made.save("saved")
+    assert all(holds(remote, saved.more, one) for one in (first, stashed)), saved.beside
+    assert any(".git/" in line and "staged" in line for line in saved.beside), saved.beside
+    assert remote.files(saved.ref) == ["a.txt", "b.txt"]
+
+
 def test_what_is_staged_in_another_worktree_is_beside_the_work(remote: Remote, tmp_path: Path) -> None:
     with workspace(remote, tmp_path / "host") as made:
         tree = Path(made.open())
@@ -775,7 +799,7 @@ def test_what_a_killed_save_left_holds_no_other_up(remote: Remote, tmp_path: Pat
 def test_what_the_program_in_the_cage_leaves_is_data_of_a_stranger(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    def run(program: str, request: packer.Request, reads: tuple[str, ...], scratch: str) -> str:
+    def run(program: str, request: pack_request.Request, reads: tuple[str, ...], scratch: str) -> str:
         out = Path(scratch, "out")
         out.mkdir(exist_ok=True)
         (out / "made.json").unlink(missing_ok=True)
