@@ -9,8 +9,8 @@ Law: it opens only repositories that its owner names, each by the address that i
 and the hooks and tests of a repository run here. It exits with 0 only when everything that was asked for is in the
 branch. 65 says that some work was refused for what it holds, or all of it by a rule of the remote; 64 that the task
 says nothing that can be merged, that its branch is not there, or that the handler names no repository; 75 that the
-remote is away, or that this worker does not merge the repository, and another may; 126 that the sandbox is not to be
-had; 1 that it may go well later.
+remote is away, that a program of ours was killed, or that this worker does not merge the repository, and another may;
+126 that the sandbox is not to be had; 1 that it may go well later.
 
 Touches: files, processes, the clock, the terminal, the environment.
 """
@@ -40,7 +40,7 @@ from spoold.agents.process.ending import end_of_absence
 from spoold.agents.process.interfaces import NoPlace
 from spoold.agents.sandbox.launch import probe
 from spoold.agents.workspace import publishing
-from spoold.agents.workspace.git import RemoteAway
+from spoold.agents.workspace.git import GitFailed, RemoteAway
 from spoold.agents.workspace.mirror import Mirror
 from spoold.agents.workspace.repository_config import is_among, same
 from spoold.agents.workspace.room import fault_of
@@ -68,22 +68,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         return USAGE
     try:
         outcome = merge(wanted, config, environ)
-    except RemoteAway as away:
-        if full := fault_of(away, Places(config.dir, environ).top):
-            return _later(full, environ, "type")
-        end = end_of_absence(str(away), _previous(environ))
-        _write(environ.get("SPOOL_RESULT_FILE"), {"outcome": end.outcome, "reasons": list(end.reasons), **end.more})
-        _complain(str(away))
-        return AWAY
     except (SpoolError, OSError) as error:
-        if full := fault_of(error, Places(config.dir, environ).top):
-            return _later(full, environ, "type")
-        why = f"nothing more has landed in {wanted.into}: {error}"
-        _write(environ.get("SPOOL_RESULT_FILE"), {"reasons": [why]})
-        _complain(why)
-        if isinstance(error, NoBranch):
-            return USAGE
-        return NOT_HERE if isinstance(error, NoPlace) else LATER
+        return _hindered(error, wanted, config, environ)
     _write(environ.get("SPOOL_RESULT_FILE"), outcome.as_output())
     if config.keep_refs and outcome.landed:
         _clear(wanted, config.keep_refs, config.dir, environ)
@@ -93,6 +79,32 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] = os.envi
         return 0
     _complain(outcome.summary())
     return LATER if outcome.waits else DATA
+
+
+def _hindered(
+    error: SpoolError | OSError, wanted: MergeRequest, config: MergeConfig, environ: Mapping[str, str]
+) -> int:
+    """Leave why an error ended a merge; returns the exit code."""
+    if full := fault_of(error, Places(config.dir, environ).top):
+        return _later(full, environ, "type")
+    if isinstance(error, RemoteAway):
+        return _absent(str(error), environ)
+    why = f"nothing more has landed in {wanted.into}: {error}"
+    if any(isinstance(one, GitFailed) and one.killed for one in (error, error.__cause__)):
+        return _absent(f"a program of the merge was killed; {why}", environ)
+    _write(environ.get("SPOOL_RESULT_FILE"), {"reasons": [why]})
+    _complain(why)
+    if isinstance(error, NoBranch):
+        return USAGE
+    return NOT_HERE if isinstance(error, NoPlace) else LATER
+
+
+def _absent(why: str, environ: Mapping[str, str]) -> int:
+    """Ask for a later try, at no charge: what is missing comes back by itself."""
+    end = end_of_absence(why, _previous(environ))
+    _write(environ.get("SPOOL_RESULT_FILE"), {"outcome": end.outcome, "reasons": list(end.reasons), **end.more})
+    _complain(why)
+    return AWAY
 
 
 def merge(wanted: MergeRequest, config: MergeConfig, environ: Mapping[str, str]) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from spoold.agents.configuration.profiles import expand
 from spoold.agents.merge.__main__ import main
-from spoold.agents.workspace.git import GitFailed, said
+from spoold.agents.workspace.git import Done, Git, GitFailed, said
 from spoold.client.spool import capabilities
 from spoold.store.initialise import initialise
 from spoold.system.clock import SystemClock
@@ -315,3 +316,26 @@ def test_what_git_said_is_cut_between_words() -> None:
     assert re.match(r"… word\d+ word\d+ ", said(failed))
     assert re.search(r"failed: … word\d+ word\d+ ", str(failed))
     assert said(GitFailed(("push",), 1, "error: short")) == "error: short."
+
+
+@pytest.mark.parametrize("number", range(0, 30, 3))
+def test_a_program_of_a_merge_that_is_killed_costs_no_retry(
+    handler: Handler, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As by a machine whose memory is full, before any command of git; the next attempt lands it, once."""
+    said = edited(handler)
+    handler.depends_on("edit", {"workspace": said})
+    once, left = Git._once, [number]
+
+    def struck(self: Git, *words: Any) -> Any:
+        left[0] -= 1
+        return Done(-signal.SIGKILL, "", "") if left[0] == -1 else once(self, *words)
+
+    monkeypatch.setattr(Git, "_once", struck)
+    code = handler.run()
+    assert code in (0, 75), handler.result
+    assert code == 0 or "killed" in handler.result["reasons"][0] or "away" in handler.result["outcome"]
+    monkeypatch.undo()
+    assert code == 0 or handler.run() == 0
+    assert handler.remote.read("main", "edit.txt") == "x\n"
+    assert git("rev-list", "--count", "--first-parent", "main", cwd=handler.remote.path) == "2"
