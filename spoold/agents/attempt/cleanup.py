@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from itertools import islice
 
 from spoold.agents.configuration.redactor import scanning
 from spoold.agents.workspace.attempt_workspace import collect
@@ -31,7 +32,8 @@ class Tidying:
 
     def __init__(self, where: Places, repo: str) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        if sum(_may_be_of(folder, repo) for folder in where.folders()) > 1:
+        mine = (folder for folder in where.folders() if _may_be_of(folder, repo))
+        if len(list(islice(mine, 2))) > 1:  # a machine may keep thousands, and the agent waits for this
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, repo, where.top],
                 stdin=subprocess.DEVNULL,
