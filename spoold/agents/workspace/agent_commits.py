@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from stat import S_ISREG
 
-from spoold.system.walking import walk
+from spoold.system.walking import Folder, walk
 
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NAMES = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{64})\b")
@@ -22,6 +22,10 @@ LOG = "logs/HEAD"
 _NO_TRACES = frozenset(
     {"objects", "refs", "hooks", "lfs", "modules", "remotes", "index", "packed-refs", "FETCH_HEAD"}
 )
+# Git's own folders of such files: they are read first, since an agent decides how many others there are.
+_STATES = frozenset({"logs", "rebase-apply", "rebase-merge", "sequencer", "worktrees"})
+# So many files are read, and so much of them (bytes).
+_TRACES_MAX, _TRACES_SIZE = 10_000, 64 << 20
 _READ_MAX = 4 << 20
 _REFERENCES_MAX, _HIDDEN_MAX = 10_000, 100
 
@@ -74,22 +78,30 @@ class Commits:
     def traces(self) -> dict[str, str]:
         """Return what its other files name, each with the file: where it was, as the log of HEAD says, what a merge
         or a rebase has put away, and whatever else git notes while it works. Not all of these are commits."""
-        found = dict.fromkeys(self.visited(), LOG)
+        found, files, room = dict.fromkeys(self.visited(), LOG), 0, _TRACES_SIZE
         for folder in walk(self.own):
+            if folder.path and _is_git_directory(folder):
+                folder.folders[:] = []  # a repository of its own, see `hidden`
+                continue
             if not folder.path or folder.path == "logs/refs":
                 folder.folders[:] = [name for name in folder.folders if name not in _NO_TRACES]
+                folder.folders.sort(key=lambda name: name not in _STATES)
             for name in set(folder.files) - _NO_TRACES:
+                files += 1
+                if files > _TRACES_MAX or room <= 0 or len(found) >= 2 * _REFERENCES_MAX:
+                    return found
                 path = os.path.join(folder.path, name)
-                for one in _NAMES.findall(_text(os.path.join(self.own, path))):
-                    if len(found) < _REFERENCES_MAX:
-                        found.setdefault(one, path)
+                text = _text(os.path.join(self.own, path))
+                room -= len(text)
+                for one in _NAMES.findall(text):
+                    found.setdefault(one, path)
         return found
 
     def hidden(self) -> dict[str, Commits]:
         """Return the git directories within it, by their paths there, such as that of a submodule."""
         found = dict[str, Commits]()
         for folder in walk(self.own):
-            if folder.path and "HEAD" in folder.files and "objects" in folder.folders:
+            if folder.path and _is_git_directory(folder):
                 folder.folders[:] = []
                 place = os.path.join(self.own, folder.path)
                 if len(found) < _HIDDEN_MAX:
@@ -173,6 +185,10 @@ def git_of(tree: str, path: str) -> str:
     return target if said and not kind and target.startswith(os.path.realpath(tree) + os.sep) else ""
 
 
+def _is_git_directory(folder: Folder) -> bool:
+    return "HEAD" in folder.files and "objects" in folder.folders
+
+
 def _is_plain(name: str, above: int) -> bool:
     try:
         return S_ISREG(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
@@ -180,15 +196,18 @@ def _is_plain(name: str, above: int) -> bool:
         return False  # it changes just now: as bad as a link
 
 
+def read_small(path: str, most: int = _READ_MAX) -> bytes:
+    """Return what a small file holds, up to so many bytes; no link is followed. Errors: OSError."""
+    held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(held, most)
+    finally:
+        os.close(held)
+
+
 def _text(path: str) -> str:
     """Return what a small file holds; '' for a link, and for anything that cannot be read."""
     try:
-        held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_small(path).decode("utf-8", "replace")
     except OSError:
         return ""
-    try:
-        return os.read(held, _READ_MAX).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(held)

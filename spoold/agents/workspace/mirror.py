@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from spoold.agents.workspace.agent_commits import read_small
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, WorkspaceFailed, commit_of, failure, said
 from spoold.agents.workspace.workspace_layout import Places, holding, is_taken, read_record
 from spoold.system.remover import remove
@@ -285,13 +286,14 @@ def forget_names_of_nothing(git: Git) -> bool:
     worktree can leave it, also in HEAD of its own, and then git fetches for nobody. Errors: OSError, GitFailed."""
     named, broken = dict[str, str](), list[str]()
     for path in _names_in(git.directory):
-        text = _text(path)
+        text = _held(path)
         if not _NAMED.match(text):
             broken.append(path)
         elif not text.startswith(b"ref: "):
             named[path] = text.split()[0].decode()
     packed = os.path.join(git.directory, "packed-refs")
-    rows = _text(packed, _PACKED_MAX).splitlines()
+    held = _held(packed, _PACKED_MAX)
+    rows = held.splitlines() if len(held) < _PACKED_MAX else []  # what is not read whole is not written anew
     found = [row.split()[0].decode() if _PACKED.fullmatch(row) else "" for row in rows]
     asked = "".join(f"{name}\n" for name in dict.fromkeys([*named.values(), *filter(None, found)]))
     said = git("cat-file", "--batch-check=%(objectname)", given=asked).lines if asked else []
@@ -317,15 +319,17 @@ def _names_in(directory: str) -> Iterator[str]:
 
 
 def _names_one(path: str) -> bool:
-    return _NAMED.match(_text(path)) is not None
+    return _NAMED.match(_held(path)) is not None
 
 
-def _text(path: str, most: int = _PIECE) -> bytes:
+def _held(path: str, most: int = _PIECE) -> bytes:
+    """Return what a file of a mirror holds, b"" where none is, or a link. Errors: OSError: it may hold something."""
     try:
-        with open(path, "rb") as file:
-            return file.read(most)
-    except FileNotFoundError:
-        return b""
+        return read_small(path, most)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return b""
+        raise
 
 
 def _whole(path: str, name: str) -> bool:

@@ -122,6 +122,7 @@ class Saver:
             str, Commits
         ]()  # repositories in the git directory, such as that of a submodule that is gone
         self._worktrees = set[str]()  # those within that are worktrees of the workspace's own repository
+        self._named = dict[str, dict[str, str]]()  # what files of their git directories name, by repository
         self._git = _scratch(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
         self._large = frozenset[str]()
@@ -145,6 +146,7 @@ class Saver:
         self._borrow([said.objects, *said.submodules.values(), *opened])
         inside = {**self._within, **self._hidden}
         self._staged |= {path: self._index_of(one, path) for path, one in inside.items()}
+        self._named = {path: one.traces() if one.shared else {} for path, one in {"": found, **inside}.items()}
         self._leave_out(large)
         if said.sifts:
             self._sift([found, *inside.values()])
@@ -199,7 +201,7 @@ class Saver:
         own, *within = repositories
         others = list(self._own_tips(own).values())
         others += [name for one in within if one.shared for name in one.references().values()]
-        others += [name for one in repositories if one.shared for name in one.traces()]
+        others += [name for traces in self._named.values() for name in traces]
         heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
 
@@ -485,8 +487,7 @@ class Saver:
         names, as after a reset, or where a merge has put changes away. Those that git has removed since are gone.
         path: of the repository within this one. Errors: GitFailed."""
         git, said = self._git, self._said
-        found = one.traces() if one.shared else {}
-        seen = {clean: file for name, file in found.items() if (clean := self._clean(name))}
+        seen = {clean: file for name, file in self._named[path].items() if (clean := self._clean(name))}
         for name in (self._made.commit, said.start, said.base, said.last, *said.known):
             seen.pop(name, None)
         if not seen:

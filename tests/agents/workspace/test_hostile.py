@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spoold.agents.sandbox import bwrap
-from spoold.agents.workspace import committing, pack_request, packer
+from spoold.agents.workspace import agent_commits, committing, pack_request, packer
 from spoold.agents.workspace.git import WorkspaceFailed
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.repos import Remote, git, workspace, write
@@ -566,6 +566,23 @@ def test_a_commit_that_any_file_of_a_git_directory_names_is_beside_the_work(
     for name, path in wanted:
         assert holds(remote, saved.more, name), path
     assert all("AUTOSTASH" in line for line in saved.amiss)
+
+
+def test_files_of_a_git_directory_are_read_up_to_a_bound_and_gits_own_first(remote: Remote, tmp_path: Path) -> None:
+    """An agent decides how many there are: 100,000 took a minute."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        own, names = tree / ".git", []
+        for folder in ("a junk", "rebase-merge", "worktrees/x"):
+            names.append(git("commit-tree", "HEAD^{tree}", "-m", folder, cwd=tree))
+            (own / folder).mkdir(parents=True)
+            (own / folder / "zz").write_text(names[-1])
+        for number in range(agent_commits._TRACES_MAX + 1):
+            (own / "a junk" / f"{number:05}").touch()
+        read = agent_commits.Commits(str(own), str(own)).traces()
+        assert set(names[1:]) <= read.keys()
+        shutil.rmtree(own / "a junk")
+        assert made.save("saved").beside
 
 
 @pytest.mark.parametrize("how", ["modules/lib", "backup", "modules/a/modules/b"])
