@@ -2,13 +2,14 @@
 
 import errno
 import json
+import random
 import threading
 from typing import Any
 
 import pytest
 
 from spoold.protocol import codec
-from spoold.protocol.names import TaskName, parse_returned
+from spoold.protocol.names import TaskName, parse_ended, parse_returned
 from spoold.protocol.result import Code, Result, Total
 from spoold.runner.job import Kind
 from spoold.store import snapshots
@@ -16,6 +17,7 @@ from spoold.worker.attempts import attempt_output, settling
 from spoold.worker.attempts.attempt_output import LOSS_REMEMBERED_S
 from spoold.worker.attempts.settling import Writers
 from tests.support.cluster import Cluster, Node
+from tests.support.faults import How
 
 SETTINGS = "[retry]\nbackoff_s = 10\njitter = 0\n"
 
@@ -617,3 +619,33 @@ def test_a_later_record_sums_up_all_attempts() -> None:
     told = snapshots.latest(bench.cluster.fs)
     assert told is not None
     assert told[1].spent == Total.model_validate(results[2]["total"])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_each_attempt_from_which_a_task_went_on_has_its_record(seed: int) -> None:
+    """Commits whose replies are lost or that are carried out late, while the leader moves on what they committed."""
+    chance = random.Random(f"commits {seed}")
+    made = Cluster("[retry]\nbackoff_s = 0\njitter = 0\nmax = 9\n")
+    made.master("m1")
+    node = made.worker("w1")
+    made.submit("a.json", json.dumps({"id": "a", "command": ["work"]}))
+    made.settle()
+    for _ in range(3):
+        how: How = chance.choice(["refused", "done", "late"])
+        node.fs.fail("rename", "claimed/w1", errno.EIO, how=how, times=chance.randint(1, 2))
+        if made.running()["w1"]:
+            made.finish("a", exit_code=chance.choice([1, 7, 75]))
+        for turn in chance.choices(["w1", "m1", "network", "time"], [4, 4, 2, 1], k=12):
+            if turn == "network":
+                node.fs.deliver()
+            elif turn == "time":
+                made.pass_time(0.5)
+            else:
+                made.step(turn)
+    node.fs.faults.clear()
+    node.fs.deliver()
+    made.advance(20)
+    token = made.find("a").name
+    kept = [parse_ended(name) for name in made.fs.list("results")]
+    assert {one.attempt for one in kept if one is not None} >= set(range(1, token.attempt)), made.fs.list("results")
+    assert token.attempt > 1, "else nothing was tried"

@@ -1,9 +1,10 @@
 """An ended attempt → its result → its commit.
 
 Law: first the log, then the result under the very name that the file of an ended task gets, then the rename that
-commits; so a reader of a committed task finds its result. A fenced worker finds its claim gone and deletes its
-result. What waits for a disk or a server goes to several threads at once: each item is written once, by one of them.
-Of other workers only listings count, each made at most once for all tasks that end together.
+commits; so a reader of a committed task finds its result. A fenced worker finds its claim gone, and deletes its
+result if another node decided the attempt. What waits for a disk or a server goes to several threads at once: each
+item is written once, by one of them. Of other workers only listings count, each made at most once for all tasks that
+end together.
 
 Touches: threads.
 """
@@ -373,19 +374,23 @@ class Settling:
             self._scratch.close(attempt.key)
 
     def _counts(self, attempt: Attempt) -> bool:
-        """Whether its result counts, or may: a twin of the same name writes under the same names.
-
-        The claim is looked for before the ends: a twin may have given it another name, and commit it in between.
+        """Whether its result counts, or may: its own commit may have been carried out behind an error, and a leader
+        has moved the token on by now; so only what another node decided of this attempt says that it does not. Such
+        a node writes its record before it takes the token. A twin of the same name writes under the same names: its
+        claim is looked for before the ends, as it may give it another name, and commit it in between.
         """
         if self._store.shared:
             return True
+        fs, mine = self._store.fs, (key(attempt.name.id), attempt.name.attempt)
         try:
-            mine, claims = attempt.name, names_in(self._store.fs, layout.join(layout.CLAIMED, attempt.worker))
+            claims = names_in(fs, layout.join(layout.CLAIMED, attempt.worker))
             others = [name for claim in claims if claim != attempt.file and (name := parse_task(claim)) is not None]
-            if any((key(name.id), name.attempt) == (key(mine.id), mine.attempt) for name in others):
+            if any((key(name.id), name.attempt) == mine for name in others):
                 return True
-            ends = (names_in(self._store.fs, state) for state in (State.COMPLETED, State.FAILED))
-            return any(attempt.ended in names for names in ends)
+            if any(attempt.ended in names_in(fs, state) for state in (State.COMPLETED, State.FAILED)):
+                return True
+            told = [name for name in map(parse_ended, names_in(fs, layout.RESULTS)) if name is not None]
+            return all(one.decider == attempt.worker for one in told if (key(one.id), one.attempt) == mine)
         except OSError:
             return True
 
