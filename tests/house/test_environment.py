@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 from tests.house.sources import CHECKOUT
+from tools import environment
 
 PREFIX = Path(sys.prefix).resolve()
 # Prints what an interpreter can import beside the standard library.
@@ -49,3 +50,14 @@ def test_the_interpreter_below_has_no_packages() -> None:
     base = os.path.realpath(sys.executable)
     done = subprocess.run([base, "-I", "-c", ASK], capture_output=True, text=True, check=True)
     assert done.stdout == ""
+
+
+def test_a_first_demo_installs_what_spoold_needs_at_run_time_and_no_more() -> None:
+    lock = tomllib.loads((CHECKOUT / "uv.lock").read_text())
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    names = {line.partition("==")[0] for line in environment.requirements(lock, environment.RUN_TIME)}
+    assert names >= {re.split("[<>=]", each)[0] for each in project["dependencies"]}
+    assert names == environment.needed(lock, ["spoold", environment.BUILDER]) - {"spoold"}
+    everything = {line.partition("==")[0] for line in environment.requirements(lock)}
+    assert names < everything
+    assert everything - names >= {"mypy", "pytest", "ruff", "textual"}
