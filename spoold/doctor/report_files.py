@@ -19,8 +19,8 @@ from spoold.protocol.doctor_report import Remark, Report, ReportName
 from spoold.protocol.heartbeat import HostId, MountFacts
 from spoold.protocol.names import next_number
 from spoold.protocol.version import __version__
+from spoold.rules.share.machine_identities import Company, judge_company
 from spoold.rules.share.mount_options import conclude, facts_of, in_force, judge_mount, line, ordered
-from spoold.rules.share.participants import Company, judge_company
 from spoold.rules.share.trial_findings import judge_gathering, judge_machine
 from spoold.store.doctor_reports import list_reports, read_reports
 from spoold.store.store import clear_directory, make_directory

@@ -27,7 +27,7 @@ from spoold.doctor.report_files import company_of, compose, keep, with_remark
 from spoold.doctor.trial_share import Share
 from spoold.protocol.doctor_report import Report
 from spoold.protocol.errors import BadFile
-from spoold.rules.share.participants import clients_of_one_name, judge_company
+from spoold.rules.share.machine_identities import clients_of_one_name, judge_company
 from spoold.rules.share.remarks import warning
 from spoold.store.store import stamp
 from spoold.system.clock import SystemClock

@@ -3,7 +3,7 @@
     picture_data      what a picture shows: tasks, what each waits for, all attempts; and a report's numbers
     wording           text of other people made harmless and short enough: no escapes, no marks for right-to-left text
     task_description  what a task runs and what decides that, whole, in lines that no other line can imitate
-    ansi              logs with the colours that programs gave them, and nothing else that is meant for terminals
+    log_colours       logs with the colours that programs gave them, and nothing else that is meant for terminals
     palette           one colour and one glyph for each state
     svg               writes elements of SVG and HTML, and escapes everything in them; the styles of all pictures
     boxes             the boxes of a graph: a task each, or a group that says "N tasks"; what boxes and bars say

@@ -4,7 +4,7 @@
     job_runner      up to N jobs at once, each below its own supervisor, in which a few more may wait; its last
                     resort kills what a dead predecessor left
     wire            the messages between the two
-    boot            starts a supervisor
+    supervisor_boot turns a process into a supervisor
     supervisor      the process above one job: time limits, memory, output, and the end of the whole tree
     running_job     one job under way in it, its memory, and the launcher, which starts programs
     child_process   a process that it starts: its directory, its refusal, its output, its file

@@ -43,7 +43,8 @@ _BOOT_BYTES = 8192
 _READ_BOOT = f"import os; exec(os.read(0, {_BOOT_BYTES}))"
 # Appended, not inserted: the supervisor needs the standard library and us, never another package beside us.
 _BOOT = (
-    "import sys; sys.path.append({root!r}); from spoold.runner.boot import main; main({worker}, {where!r}, {calls!r})"
+    "import sys; sys.path.append({root!r}); from spoold.runner.supervisor_boot import main; "
+    "main({worker}, {where!r}, {calls!r})"
 )
 _ROOT = str(Path(__file__).resolve().parents[2])
 # A supervisor with a job sends a message every 2 s, except for about 10 s in which it may be killing. SILENCE_S: its

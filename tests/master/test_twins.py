@@ -8,7 +8,7 @@ from spoold.master.state.leadership import Leadership
 from spoold.protocol.errors import ShutOut
 from spoold.protocol.heartbeat import Heartbeat, HostId, MountFacts
 from spoold.protocol.request import Verb
-from spoold.rules.share.participants import Twins, are_twins
+from spoold.rules.share.machine_identities import Twins, are_twins
 from spoold.store import control, snapshots
 from spoold.store.initialise import initialise
 from spoold.store.own_heartbeat import Presence

@@ -6,7 +6,7 @@ import pytest
 
 from spoold.protocol.doctor_report import Remark
 from spoold.protocol.heartbeat import HostId, MountFacts
-from spoold.rules.share.participants import Company, clients_of_one_name, judge_company
+from spoold.rules.share.machine_identities import Company, clients_of_one_name, judge_company
 
 BOTH, LOCK = ("rename", "lock"), ("lock",)
 NFS3 = MountFacts(fstype="nfs", version="3", network=True)

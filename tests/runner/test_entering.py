@@ -37,7 +37,7 @@ def start(request: pytest.FixtureRequest, bench: Bench, monkeypatch: pytest.Monk
 FORKED = (
     "import sys; sys.path.append({root!r}); from spoold.runner import running_job; "
     "running_job.launcher_usable = lambda: False; "
-    "from spoold.runner.boot import main; main({worker}, {where!r}, {calls!r})"
+    "from spoold.runner.supervisor_boot import main; main({worker}, {where!r}, {calls!r})"
 )
 
 

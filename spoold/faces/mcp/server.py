@@ -41,7 +41,7 @@ from mcp_types import (
 from mcp_types import Tool as ToolOnTheWire
 
 from spoold.client.read.attempt_logs import last_bytes
-from spoold.faces.mcp.background import CHECK_BACKGROUND, KILL_BACKGROUND, LIST_BACKGROUND, RUN_BACKGROUND
+from spoold.faces.mcp.background_commands import CHECK_BACKGROUND, KILL_BACKGROUND, LIST_BACKGROUND, RUN_BACKGROUND
 from spoold.faces.mcp.coordination import GET_CONTEXT, PUT_CONTEXT, RELEASE_FILES, REPORT_PROGRESS, RESERVE_FILES
 from spoold.faces.mcp.delegation import DELEGATE_TASK, SUBMIT_TASKS
 from spoold.faces.mcp.people import APPROVE, ASK_HUMAN

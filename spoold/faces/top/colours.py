@@ -96,7 +96,7 @@ def style(theme: str, name: str) -> Style:
 
 
 def _own(words: str, theme: str) -> Style:
-    """Return the style that a log asked for, by the words of `spoold.pictures.ansi`."""
+    """Return the style that a log asked for, by the words of `spoold.pictures.log_colours`."""
     said = words.split()
     base = Style(
         bold="bold" in said or None,

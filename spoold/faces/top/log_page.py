@@ -1,7 +1,7 @@
 """What an attempt wrote: followed, with its colours, searched.
 
 Law: of a long log a window is held, and the title says which bytes of how many. Of what a program writes for
-terminals only colours count; `spoold.pictures.ansi` sees to that.
+terminals only colours count; `spoold.pictures.log_colours` sees to that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spoold.faces.top.text_layout import Line, Picture, Row, Word, age, short, s
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
-    from spoold.pictures.ansi import Span
+    from spoold.pictures.log_colours import Span
 
 WINDOW = 256 * 1024
 _PIECE = 64 * 1024
@@ -152,7 +152,7 @@ class Log(OfTask):
 
     def _lay(self, width: int) -> None:
         """Lay the lines out, if they or the width have changed."""
-        from spoold.pictures.ansi import lines
+        from spoold.pictures.log_colours import lines
 
         state = (self._attempt, self._begin, len(self._data), width, self.typed)
         if state == self._laid:

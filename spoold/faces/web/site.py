@@ -30,7 +30,7 @@ from spoold.client.view import View
 from spoold.faces.web import page_address
 from spoold.faces.web.page_cache import Copies, Copy, Later, copy_of
 from spoold.faces.web.security import BARE_POLICY
-from spoold.pictures.ansi import Span
+from spoold.pictures.log_colours import Span
 from spoold.pictures.palette import GLYPHS
 from spoold.pictures.wording import clip, visible
 from spoold.protocol.amount import amount, figure, length, precise

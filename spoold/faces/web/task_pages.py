@@ -26,8 +26,8 @@ from spoold.faces.web.page_address import Address
 from spoold.faces.web.page_cache import Answer
 from spoold.faces.web.security import BARE_POLICY
 from spoold.faces.web.site import FILES_S, Shown, Site
-from spoold.pictures import ansi, task_description
-from spoold.pictures.ansi import Span
+from spoold.pictures import log_colours, task_description
+from spoold.pictures.log_colours import Span
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError, Unavailable
 from spoold.protocol.names import is_id, key
@@ -293,7 +293,7 @@ def piece(view: View, task: str, attempt: int | None, offset: int, most: int = P
         data = data[:cut]
     elif not whole and len(data) < most:
         data = b""  # the line goes on
-    lines = ansi.lines(data)
+    lines = log_colours.lines(data)
     if offset < 0:
         kept = _fitting(lines)
         if kept < len(lines):
@@ -361,7 +361,7 @@ def _search(view: View, task: str, attempt: int, text: str) -> tuple[list[tuple[
         begin = part.begin
         for line in part.data.split(b"\n"):
             if wanted in line.decode(errors="replace").casefold() and len(found) < HITS_MOST:
-                found += [(begin, spans) for spans in ansi.lines(line[:2000])[:1]]
+                found += [(begin, spans) for spans in log_colours.lines(line[:2000])[:1]]
             begin += len(line) + 1
         at = part.end
         if len(found) >= HITS_MOST or at >= SEARCHED_BYTES:

@@ -34,7 +34,7 @@ from spoold.rules.cluster.pool_clock import warnings as clock_warnings
 from spoold.rules.cluster.throughput import Tally, Tempo
 from spoold.rules.gates.lock_holders import LONG
 from spoold.rules.gates.resources import limits_in
-from spoold.rules.share.participants import Twins
+from spoold.rules.share.machine_identities import Twins
 from spoold.rules.workers.matching import unfit
 from spoold.store import control, existence, heartbeats, pool_clock, snapshots
 from spoold.store.doctor_reports import mount_warnings, mounts_of

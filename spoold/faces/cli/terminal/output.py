@@ -216,7 +216,7 @@ class Log:
     and its colours alone."""
 
     def __init__(self) -> None:
-        from spoold.pictures.ansi import Terminal
+        from spoold.pictures.log_colours import Terminal
 
         self._terminal = Terminal() if sys.stdout.isatty() else None
 

@@ -1,4 +1,4 @@
-"""runner/boot: turns a process into a supervisor, and cleans up when it has served.
+"""runner/supervisor_boot: turns a process into a supervisor, and cleans up when it has served.
 
 Law: a supervisor obeys its worker's orders, not signals that were meant for the worker, and it leaves no control
 group. The supervisor loads this file: kept small.

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.pictures import ansi
-from spoold.pictures.ansi import PLAIN, Reader, Span, Style, Terminal, lines, styled
+from spoold.pictures import log_colours
+from spoold.pictures.log_colours import PLAIN, Reader, Span, Style, Terminal, lines, styled
 
 HOSTILE = (
     *(
@@ -126,7 +126,7 @@ def test_text_in_the_colour_of_its_ground_is_shown_without_colours() -> None:
 def test_a_sequence_without_an_end_hides_no_line() -> None:
     assert lines(b"a\x1b]0;title\nb\n") == [[Span("a")], [Span("b")]]
     reader = Reader()
-    begun = reader.feed(b"a\x1b]" + b"x" * 3 * ansi._HELD_MOST)
+    begun = reader.feed(b"a\x1b]" + b"x" * 3 * log_colours._HELD_MOST)
     assert begun[0] == Span("a")
-    assert len(reader._held) <= ansi._HELD_MOST
+    assert len(reader._held) <= log_colours._HELD_MOST
     assert reader.feed(b"\nb", last=True)[-1] == Span("\nb")
