@@ -124,7 +124,7 @@ class Snapshot(_Part):
     """The whole snapshot. source is `leader`, or `listing` while no node leads.
 
     settings: the revision of the settings that the leader goes by, '' for spool.toml alone.
-    gates: by gate, what it counts: see Gates in `spool_layout.md`.
+    gates: by gate, what it counts: see `docs/spec/gates.md`.
     spent: what the attempts that the present workers committed came to, since each of them started.
     """
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/**/*.md"))]
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Blocks of the specification are not for people to type: tests/protocol reads them.
+_SPECIFICATION = CHECKOUT / "docs/spec"
+_FENCE = re.compile(r"^```(\w*)(?: \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +35,6 @@ def blocks(page: Path) -> list[Block]:
 
 
 def blocks_of(*languages: str) -> list[Block]:
-    """Every block of all pages in these languages."""
-    return [block for page in PAGES for block in blocks(page) if block.language in languages]
+    """Every block in these languages of all pages but those of the specification."""
+    pages = [page for page in PAGES if page.parent != _SPECIFICATION]
+    return [block for page in pages for block in blocks(page) if block.language in languages]

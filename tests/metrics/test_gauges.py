@@ -123,7 +123,7 @@ def test_alerts_are_counted_by_name_and_each_name_is_there() -> None:
 
 
 def test_the_names_of_alerts_are_those_of_the_protocol() -> None:
-    table = (CHECKOUT / "spool_layout.md").read_text().partition("| alert | subject |")[2].partition("\n\n")[0]
+    table = (CHECKOUT / "docs/spec/alerts.md").read_text().partition("| alert | subject |")[2].partition("\n\n")[0]
     assert tuple(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == f.ALERT_NAMES
 
 

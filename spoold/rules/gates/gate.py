@@ -71,7 +71,7 @@ class Tasks(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """name: as `explain` and the snapshot call it; document: its words in the section Gates of `spool_layout.md`.
+    """name: as `explain` and the snapshot call it; document: its words in `docs/spec/gates.md`.
 
     change: the change that a person can make about a Wait of this gate; about: the parents concerned, if any. None if
     it never answers Wait. detail: more facts for a person, '' for none.
