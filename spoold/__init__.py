@@ -15,7 +15,7 @@ A map of the house:
     rules       what should happen: pure decisions, no file, no clock
     pictures    graphs, timelines and reports as text: SVG, HTML, Mermaid, dot, Perfetto; pure as well
     system      the world behind ports: file system, clock, host, hints
-    protocol    what is on disk: the twin of spool_layout.md
+    protocol    what is on disk: the twin of spool_layout.md and docs/spec
 
 Law: a room imports only rooms of lower floors, and none of its own floor; a test holds it so. The floors: faces;
 daemon, agents and task; worker, master, client and doctor; store and runner; rules, pictures and system; protocol.

@@ -66,7 +66,7 @@ def of_request(name: str) -> str | None:
     if not re.fullmatch(r"[a-z0-9-]{1,40}", unique):
         return f"has {unique!r} as UNIQUE: write 1 to 40 characters of a-z, 0-9 and -"
     if target == EVERYTHING:
-        return f"has the target {target!r}: {verb} is for a single one (see Requests in spool_layout.md)"
+        return f"has the target {target!r}: {verb} is for a single one (see docs/spec/requests.md)"
     why = f"{verb} is for the whole spool alone: write {EVERYTHING}" if is_id(target) else f"it is not an id ({_SEE})"
     return f"has the target {target!r}: {why}"
 

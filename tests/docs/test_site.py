@@ -27,5 +27,5 @@ def test_it_builds_and_has_every_page(tmp_path: Path) -> None:
         folder = path.parent if path.stem in ("README", "index") else path.with_suffix("")
         assert (tmp_path / "site" / folder / "index.html").is_file(), path
     diagrams = (tmp_path / "site/docs/internals/index.html").read_text()
-    assert len(re.findall(r'<pre class="mermaid">', diagrams)) == 6
+    assert len(re.findall(r'<pre class="mermaid">', diagrams)) == 7
     assert "fonts.googleapis.com" not in diagrams

@@ -1,9 +1,8 @@
-"""`spool_layout.md` and `docs/spec/` say what the code does: their tables, tree, diagram, examples and names are held to it."""
+"""The specification says what the code does: its tables, tree, diagram, examples and names are held to it."""
 
 import ast
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -33,10 +32,10 @@ from spoold.rules.attempts.task_policy import retry_policy
 from spoold.rules.entry import admission
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
 from spoold.store import settings_revisions
-from tests.house.sources import modules
+from tests.house.sources import CHECKOUT, modules
 from tests.support.specification import TEXT
 
-CONFIGURATION = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
+CONFIGURATION = (CHECKOUT / "docs/configuration.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
 QUOTED = re.findall(r"`([^`\n]+)`", PROSE)
@@ -84,10 +83,10 @@ def block(kind: str) -> str:
     return text
 
 
-def table(*head: str) -> list[list[str]]:
+def table(*head: str, within: str = TEXT) -> list[list[str]]:
     """The rows of the one table with these first columns, cells trimmed."""
     pattern = rf"^\| {re.escape(' | '.join(head))}[^\n]*\|\n\|[-|]+\|\n((?:\|[^\n]*\|\n)+)"
-    [rows] = re.findall(pattern, TEXT, re.MULTILINE)
+    [rows] = re.findall(pattern, within, re.MULTILINE)
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows.splitlines()]
 
 
@@ -131,7 +130,10 @@ def test_the_states_are_the_states() -> None:
 
 
 def test_the_table_of_moves_is_the_table_of_moves() -> None:
-    assert [tuple(row) for row in table("from", "to", "who")] == [
+    rows = [
+        row for title in ("The moves", "Moves of fsck") for row in table("from", "to", "who", within=section(title))
+    ]
+    assert [tuple(row) for row in rows] == [
         (f"{move.source}/", f"{move.target}/", move.mover, move.event, move.when) for move in MOVES
     ]
 
@@ -161,7 +163,10 @@ def test_every_event_of_a_move_is_noted_but_for_those_that_are_said_to_be_in_no_
 
 def test_the_diagram_is_drawn_from_the_table() -> None:
     edges = [f"    {move.source} --> {move.target}: {move.mover} {move.event}" for move in MOVES]
-    assert block("mermaid").splitlines() == ["stateDiagram-v2", *edges]
+    drawn = (
+        (CHECKOUT / "docs/internals.md").read_text(encoding="utf-8").partition("```mermaid\n")[2].partition("```")[0]
+    )
+    assert drawn.splitlines() == ["stateDiagram-v2", *edges]
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for language, kind, text in BLOCKS if language == "json"])
@@ -183,7 +188,7 @@ def test_the_fields_of_a_task_for_an_agent_are_those_that_are_read() -> None:
 
 def test_every_kind_of_file_has_an_example() -> None:
     assert {kind for language, kind, _ in BLOCKS if language == "json"} == set(MODELS)
-    assert {language for language, _, _ in BLOCKS} == {"json", "toml", "tree", "mermaid"}
+    assert {language for language, _, _ in BLOCKS} == {"json", "toml", "tree"}
 
 
 def test_the_example_of_settings_is_settings() -> None:
@@ -297,9 +302,9 @@ def test_the_fields_within_a_task_are_all_told(head: tuple[str, ...], model: typ
 @pytest.mark.parametrize(
     ("title", "model", "parts"),
     [
-        ("Task", Task, ()),
-        ("Result", Result, (Error,)),
-        ("Heartbeat", Heartbeat, (HostId, Running, Capabilities, MountFacts)),
+        ("Fields of a task", Task, ()),
+        ("Fields of a result", Result, (Error,)),
+        ("Fields of a heartbeat", Heartbeat, (HostId, Running, Capabilities, MountFacts)),
         ("Reports of the doctor", Report, (Remark,)),
     ],
 )
@@ -334,7 +339,7 @@ def test_the_ranges_of_the_numbers_of_a_beat_are_all_told() -> None:
 
 
 def test_what_must_be_there_is_what_readers_insist_on() -> None:
-    must: dict[str, type[BaseModel]] = {"Result": Result, "Event": Event}
+    must: dict[str, type[BaseModel]] = {"Result": Result, "Events": Event}
     for title, model in must.items():
         said = re.search(r"must hold\s+(.*?)[;.]", section(title), re.DOTALL)
         assert said is not None, title
@@ -467,7 +472,7 @@ def test_the_numbers_are_the_numbers() -> None:
     assert f"ids ≤ {DEPENDENCIES_MAX:,}" in TEXT
     assert f"at most {codec.DEPTH_MAX} levels" in _flat("Files")
     assert all(f"`{run}`" in _flat("Names") for run in ("command", "python"))
-    assert f"format version {layout.FORMAT_VERSION}. " in TEXT
+    assert f"format version {layout.FORMAT_VERSION}: " in TEXT
     for ending in UNFINISHED + BACKUPS:
         assert f"`{ending}`" in _flat("Names")
     assert f"`NAME{WHOLE}`" in _flat("Names")

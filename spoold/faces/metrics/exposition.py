@@ -140,7 +140,7 @@ RAN = Family(
     ("type",),
 )
 
-# Those of spool_layout.md; others are added as they stand.
+# Those of docs/spec/alerts.md; others are added as they stand.
 ALERT_NAMES = (
     "failure_rate",
     "memory",
