@@ -33,9 +33,10 @@ from spoold.rules.entry import admission
 from spoold.rules.gates.registry import TASK_GATES, TYPE_GATES
 from spoold.store import settings_revisions
 from tests.house.sources import CHECKOUT, modules
-from tests.support.specification import TEXT
+from tests.support import specification
 
 CONFIGURATION = (CHECKOUT / "docs/configuration.md").read_text(encoding="utf-8")
+TEXT = specification.TEXT
 BLOCKS = re.findall(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
 QUOTED = re.findall(r"`([^`\n]+)`", PROSE)
@@ -83,10 +84,10 @@ def block(kind: str) -> str:
     return text
 
 
-def table(*head: str, within: str = TEXT) -> list[list[str]]:
+def table(*head: str, within: str | None = None) -> list[list[str]]:
     """The rows of the one table with these first columns, cells trimmed."""
     pattern = rf"^\| {re.escape(' | '.join(head))}[^\n]*\|\n\|[-|]+\|\n((?:\|[^\n]*\|\n)+)"
-    [rows] = re.findall(pattern, within, re.MULTILINE)
+    [rows] = re.findall(pattern, TEXT if within is None else within, re.MULTILINE)
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows.splitlines()]
 
 
