@@ -230,3 +230,23 @@ def test_a_spool_is_made_only_where_nothing_of_anybody_else_is() -> None:
     assert sorted(fs.list("")) == [".snapshot", "lost+found", "thesis.tex", "tmp"]
     fs.unlink("thesis.tex")
     initialise(fs, ManualClock(), "s", "/spool")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_what_is_published_is_on_disk_first_where_that_is_asked_for(
+    store: Store, mount: FaultyFileSystem, durable: bool
+) -> None:
+    said: list[object] = []
+    write, rename = mount.write, mount.rename
+
+    def written(path: str, data: bytes, *, durable: bool) -> None:
+        said.append((path.rpartition("/")[0], durable))
+        write(path, data, durable=durable)
+
+    def renamed(src: str, dst: str) -> None:
+        said.append(dst)
+        rename(src, dst)
+
+    mount.write, mount.rename = written, renamed  # type: ignore[method-assign]
+    store.publish("pending/a.json", b"{}", durable=durable)
+    assert said == [("tmp/m1", durable), "pending/a.json"]

@@ -197,3 +197,24 @@ def test_directories_in_a_lane_are_told_with_the_fix_and_so_many_of_them() -> No
         f"its owner (or root) removes it, or runs `chmod g+rwx {name}`" in " ".join(told) for name in planted[:5]
     )
     assert more == "tasks that cannot be claimed, and that are not named here: 2"
+
+
+def test_a_claim_whose_reply_was_lost_is_looked_for_in_its_own_directory_alone() -> None:
+    made = cluster({}, {})
+    node = made.worker("w1", 1)
+    looked: list[str] = []
+    node.fs.fail("rename", "claimed/w1/", errno.EIO, "done")
+    look = node.fs.list
+
+    def listed(path: str) -> list[str]:
+        looked.append(path)
+        return look(path)
+
+    node.fs.list = listed  # type: ignore[method-assign]
+    made.step("w1")
+    assert runs(node) == []
+    assert made.state("t0") == "claimed"
+    looked.clear()
+    made.step("w1")
+    assert runs(node) == ["t0"], "and no other task has its slot"
+    assert [path for path in looked if path.startswith(("claimed", "ready"))] == ["claimed/w1"]

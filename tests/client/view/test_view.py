@@ -8,7 +8,9 @@ import pytest
 from spoold.client.spool.spool_status import status
 from spoold.client.view import AGES, Query
 from spoold.client.view.refresh import Filling, Quiet
+from spoold.protocol.names import SnapshotName
 from spoold.protocol.request import Verb
+from spoold.store import snapshots
 from spoold.system.memory_filesystem import MemoryFileSystem
 from tests.client.view.watched import Watched
 
@@ -257,3 +259,21 @@ def test_a_file_that_moved_on_before_it_was_read_is_wanted_again() -> None:
     filling.take("one", card, None)
     filling.want("one", card)
     assert filling.some() == [("one", card)]
+
+
+def test_a_snapshot_of_an_earlier_epoch_than_one_that_was_seen_is_passed_over() -> None:
+    watched = Watched()
+    watched.look()
+    name = snapshots.list_snapshots(watched.cluster.fs)[0]
+    said = watched.cluster.fs.read(f"status/{name.encode()}")
+    for path in watched.cluster.fs.files("status"):
+        watched.cluster.fs.unlink(path)
+    older, newer = SnapshotName(name.epoch - 1, name.seq + 9), SnapshotName(name.epoch, name.seq + 1)
+    for late, leader in ((older, "m-0001"), (newer, "m-0009")):
+        forged = said.replace(b'"leader":"m-0001"', b'"leader":"m-0009"')
+        assert forged != said
+        watched.cluster.fs.write(f"status/{late.encode()}", forged, durable=False)
+        watched.view.look()
+        picture = watched.view.picture
+        assert picture is not None
+        assert picture.master.leader == leader
