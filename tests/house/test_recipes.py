@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING work as they are written.
+"""The recipes of docs/develop/recipes.md work as they are written.
 
 Method: what a recipe says is done, with nothing but the names that it uses, and a real leader and a real worker then
 do what was promised. No file of the package is touched.
@@ -43,7 +43,8 @@ from tests.house.sources import CHECKOUT
 from tests.protocol import test_layout_document as document
 from tests.support.cluster import Cluster
 
-TEXT = (CHECKOUT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = "docs/develop/recipes.md"
+TEXT = (CHECKOUT / PAGE).read_text(encoding="utf-8")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 HOUR_S = 3600.0
 
@@ -51,7 +52,7 @@ HOUR_S = 3600.0
 def recipe(what: str) -> str:
     """The paragraphs of a recipe, up to the next one."""
     _, found, rest = TEXT.partition(f"**{what}.** ")
-    assert found, f"CONTRIBUTING has no recipe for {what}"
+    assert found, f"{PAGE} has no recipe for {what}"
     return re.split(r"\n\*\*", rest)[0]
 
 
@@ -63,7 +64,7 @@ def programs(text: str) -> list[str]:
 def module_of(source: str) -> ModuleType:
     """The module that a program of a recipe is."""
     module = ModuleType("made_by_the_recipe")
-    exec(compile(source, "CONTRIBUTING.md", "exec"), module.__dict__)
+    exec(compile(source, PAGE, "exec"), module.__dict__)
     return module
 
 
