@@ -10,6 +10,7 @@
     checkout             how a workspace gets its files
     agent_commits        what an agent committed by itself, read without its settings
     packer               the program that reads a workspace, in a cage, and packs what is in it
+    workbench            the repository in which the packer works, and what it makes there
     pack_request         what the packer is asked, and what it answers
     looking              looks over the files of a workspace before git opens any of them
     adding               brings files into an index, whatever one of them is

@@ -7,11 +7,11 @@ out/pack-HASH.pack, with all objects that the remote does not have, and out/made
 
 What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. As for git, a
 file that is in the agent's index is not ignored. Beside the work lies what the agent committed elsewhere: on other
-branches, in the stash, in repositories within; and what it staged, where the file has other content by now, or is
-gone. All of that is in the pack, too, below one commit, so that it is on the remote, and none of it is in the work. A
-repository within whose path the work has as a submodule stays one. The files of any other one are files of the work,
-as they lie there: what creates a project often makes a repository of it, and nobody means that its files are to be
-left out.
+branches, in the stash, in repositories within; what it staged, where the file has other content by now, or is gone;
+and trees and contents to which a name of git leads. All of that is in the pack, too, below one commit, so that it is
+on the remote, and none of it is in the work. A repository within whose path the work has as a submodule stays one.
+The files of any other one are files of the work, as they lie there: what creates a project often makes a repository
+of it, and nobody means that its files are to be left out.
 
 Git may refuse what an agent made: a file with such a name, a commit with such a date. Then the program runs again and
 sifts: what git refuses is left out and named, and all else is packed.
@@ -33,21 +33,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from spoold.agents.workspace import lfs, staged
+from spoold.agents.workspace import lfs, staged, workbench
 from spoold.agents.workspace.adding import add_all, add_these
 from spoold.agents.workspace.agent_commits import LOG, Commits, git_of
-from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor, quoted, sweep
+from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
 from spoold.agents.workspace.pack_request import Made, Request
 from spoold.agents.workspace.sanitize import Sifter
 from spoold.agents.workspace.staged import Entry
+from spoold.agents.workspace.workbench import between, borrow, dated, empty, last, tree_of
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import legible
 from spoold.system.remover import remove
 
-# Memory (bytes) of git and of this program, each; a larger file than this is packed as it is read.
-MEMORY, BIG_FILE = 6 << 30, "64m"
+# Memory (bytes) of git and of this program, each.
+MEMORY = 6 << 30
 TOLD_MAX, TIPS_MAX, STAGED_TOLD = 20, 2000, 5
 # History of a repository within that is larger (bytes) is named, and does not come to the remote.
 WITHIN_MAX = 256 << 20
@@ -58,20 +59,6 @@ _EMPTY_FILES = [made(b"blob 0\0").hexdigest() for made in (hashlib.sha1, hashlib
 _FETCHED = "refs/remotes/"
 # What the references of a mirror begin with that are no agent's, or another attempt's.
 _OF_OTHERS = (_FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
-_SETTINGS = f"""[core]
-\trepositoryformatversion = 0
-\tbare = true
-\tcommitGraph = false
-\tmultiPackIndex = false
-\tbigFileThreshold = {BIG_FILE}
-\tlooseCompression = 1
-\tpackedGitWindowSize = 32m
-\tpackedGitLimit = 512m
-[pack]
-\tcompression = 1
-\tthreads = 2
-\twindowMemory = 64m
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +110,11 @@ class Saver:
         ]()  # repositories in the git directory, such as that of a submodule that is gone
         self._worktrees = set[str]()  # those within that are worktrees of the workspace's own repository
         self._named = dict[str, dict[str, str]]()  # what files of their git directories name, by repository
-        self._git = _scratch(request.scratch).set(lfs.filters())
+        self._git = workbench.opened(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
+        self._loose = dict[
+            str, list[tuple[str, str, str]]
+        ]()  # by repository: name, type and object of what is no commit
         self._large = frozenset[str]()
         self._staged = dict[str, list[Entry] | None]()
         self._there = dict[str, set[str]]()
@@ -138,12 +128,12 @@ class Saver:
         found = Commits(said.own, said.shared, said.borrows)
         if not (said.owns and found.trusted()):
             found = Commits("", "")
-        self._borrow([said.objects, *([found.objects] if found.shared else ())])
+        borrow(self._git, [said.objects, *([found.objects] if found.shared else ())])
         self._staged[""] = self._index_of(found, "")
         self._open_within(paths, found)
         self._open_hidden(found)
         opened = [one.objects for one in (found, *self._within.values(), *self._hidden.values()) if one.shared]
-        self._borrow([said.objects, *said.submodules.values(), *opened])
+        borrow(self._git, [said.objects, *said.submodules.values(), *opened])
         inside = {**self._within, **self._hidden}
         self._staged |= {path: self._index_of(one, path) for path, one in inside.items()}
         self._named = {path: one.traces() if one.shared else {} for path, one in {"": found, **inside}.items()}
@@ -167,7 +157,9 @@ class Saver:
         self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
         for path, one in {"": found, **inside, **others}.items():
             self._only_staged(path, one)
-        if _tree_of(self._git, made.commit) == _tree_of(self._git, said.base):
+        for path, loose in self._loose.items():
+            self._keep_loose(path, loose)
+        if tree_of(self._git, made.commit) == tree_of(self._git, said.base):
             self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
         self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
         self._carry()
@@ -225,7 +217,7 @@ class Saver:
         tree = self._files(working, head, said.start)
         others = filter(None, map(self._clean, found.merging()))
         merged = [one for one in others if one != head and commit_of(git, [one])]
-        if not merged and tree == _tree_of(git, head):
+        if not merged and tree == tree_of(git, head):
             return head
         parents = [word for one in (head, *merged) for word in ("-p", one)]
         return working("commit-tree", tree, *parents, "-F", "-", given=said.message).out.strip()
@@ -338,7 +330,7 @@ class Saver:
             if failed.killed:
                 raise
             whose = f"{path}: " if path else ""
-            self._made.left_out.append(f"{whose}what it had staged: its index cannot be read: {_last(failed)}")
+            self._made.left_out.append(f"{whose}what it had staged: its index cannot be read: {last(failed)}")
             return None
 
     def _tracked(self, path: str) -> set[str]:
@@ -384,24 +376,46 @@ class Saver:
 
     def _keep_staged(self, whose: str, found: Sequence[Entry]) -> None:
         """Note a commit of these entries, all of one stage."""
-        index = os.path.join(self._git.directory, "index-kept")
-        with suppress(FileNotFoundError):
-            os.unlink(index)
-        git = Git(self._git.directory, index=index).by(self._said.author)
         names = some([one.path for one in found], STAGED_TOLD)
         what = f"{whose}what was staged and is in no file: {names}"
         try:
-            given = "".join(f"{one.mode} {one.content}\t{one.path}\0" for one in found)
-            git("update-index", "-z", "--replace", "--index-info", given=given)
-            tree = git("write-tree").out.strip()
-            tree = tree if self._sifter is None else self._sifter.tree(tree, whose)
-            made = _dated(git, self._said.start)("commit-tree", tree, "-m", what).out.strip()
+            tree = workbench.tree_of_entries(self._git, found)
+            self._keep(what, tree if self._sifter is None else self._sifter.tree(tree, whose))
         except GitFailed as failed:
             if self._sifter is None or failed.killed:
                 raise
-            self._made.left_out.append(f"{what}: {_last(failed)}")
-        else:
-            self._tips.append(_Tip(what, made, amiss=False))
+            self._made.left_out.append(f"{what}: {last(failed)}")
+
+    def _keep(self, what: str, tree: str, text: str = "") -> None:
+        """Note a commit of a tree that nobody has to merge. text: the rest of its message. Errors: GitFailed."""
+        git, message = dated(self._git.by(self._said.author), self._said.start), f"{what}\n\n{text}".strip()
+        made = git("commit-tree", tree, "-F", "-", given=f"{message}\n").out.strip()
+        self._tips.append(_Tip(what, made, amiss=False))
+
+    def _keep_loose(self, path: str, found: Sequence[tuple[str, str, str]]) -> None:
+        """Note a commit of the trees and contents to which names lead, and which no commit has. path: of the
+        repository within; found: where each name is, and type and name of the object. Errors: GitFailed."""
+        git, said, whose = self._git, self._said, f"{path}: " if path else ""
+        new = {one: kind for _, kind, one in found}
+        if not said.branch:  # else the mirror has what agents made, too
+            there = workbench.kinds(Git(os.path.dirname(said.objects)), new)
+            new = {one: kind for (one, kind), (known, _) in zip(new.items(), there, strict=True) if not known}
+        if new:
+            lines = between([self._made.commit, *(tip.commit for tip in self._tips)], [*said.known, said.start])
+            saved = set(git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).lines)
+            saved.update(git("rev-list", "--objects", "--no-object-names", "--no-walk", said.start).lines)
+            new = {one: kind for one, kind in new.items() if one not in saved}
+        if not new:
+            return
+        rows = [(where, one) for where, _, one in found if one in new]
+        what = f"{whose}what no commit has: {some([where for where, _ in rows], STAGED_TOLD)}"
+        tree = workbench.tree_of_objects(git, new)
+        tree = tree if self._sifter is None else self._sifter.tree(tree, f"{what}: ")
+        size = sum(lfs.sizes(git, workbench.new_below(git, tree, [said.start, self._made.commit])).values())
+        if size > (most := WITHIN_MAX if path else FILES_MAX):
+            self._made.left_out.append(f"{what}: they have {size >> 20:,} MiB, and {most >> 20:,} MiB are saved")
+        elif tree != empty(git):
+            self._keep(what, tree, "".join(f"{one} {legible(where)}\n" for where, one in rows))
 
     def _beside(self, path: str, one: Commits) -> None:
         """Note what a repository within has that its own remotes do not have. Errors: GitFailed."""
@@ -412,12 +426,12 @@ class Saver:
         others = {name: commit for name, commit in self._peeled(one.references(), path).items() if commit != start}
         tips = {"HEAD": start, **others}
         fetched = [commit for name, commit in others.items() if name.startswith(_FETCHED)]
-        lines = _range(filter(None, tips.values()), [*self._said.elsewhere, self._made.commit])
+        lines = between(filter(None, tips.values()), [*self._said.elsewhere, self._made.commit])
         new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
         if not new.code and int(new.out or 0) > WITHIN_MAX and fetched:
             # So much was hardly made here: what its remotes are said to have stays with them.
             tips = {name: commit for name, commit in tips.items() if commit not in fetched}
-            lines = _range(filter(None, tips.values()), [*self._said.elsewhere, *fetched, self._made.commit])
+            lines = between(filter(None, tips.values()), [*self._said.elsewhere, *fetched, self._made.commit])
             new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
         if new.code and self._sifter is None:
             raise GitFailed(("rev-list", "--objects"), new.code, new.errors)
@@ -450,11 +464,11 @@ class Saver:
         inner = git.with_tree(where, os.path.join(git.directory, "index-submodule")).by(said.author)
         with suppress(FileNotFoundError):
             os.unlink(inner.index)
-        before = _tree_of(git, head) if head else _empty(git)
+        before = tree_of(git, head) if head else empty(git)
         tree = self._files(inner, head or before, head or before, f"{path}/")
         if tree != before:
             words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", said.message)
-            made = _dated(inner, head or said.start)(*words).out.strip()
+            made = dated(inner, head or said.start)(*words).out.strip()
             self._tips.append(_Tip(f"{path}: changed files of a submodule", made, amiss=True))
 
     def _own_tips(self, found: Commits) -> dict[str, str]:
@@ -470,7 +484,7 @@ class Saver:
             self._made.left_out += [f"{name}: it names no commit" for name in found.torn()]
         if not tips:
             return
-        lines = _range(tips.values(), [*self._said.known, self._said.start, self._made.commit])
+        lines = between(tips.values(), [*self._said.known, self._said.start, self._made.commit])
         done = git("rev-list", "--objects", "--stdin", given=lines)
         new = {row.partition(" ")[0] for row in done.lines}
         for name, commit in tips.items():
@@ -487,18 +501,19 @@ class Saver:
         names, as after a reset, or where a merge has put changes away. Those that git has removed since are gone.
         path: of the repository within this one. Errors: GitFailed."""
         git, said = self._git, self._said
-        seen = {clean: file for name, file in self._named[path].items() if (clean := self._clean(name))}
-        for name in (self._made.commit, said.start, said.base, said.last, *said.known):
-            seen.pop(name, None)
+        saved = {self._made.commit, said.start, said.base, said.last, *said.known}
+        found = {name: file for name, file in self._named[path].items() if name not in saved}
+        led = list(zip(found.values(), self._led_to(found), strict=True))
+        self._note_loose(path, [(f".git/{file}", *one) for file, one in led])
+        seen = {clean: file for file, (kind, one) in led if kind == "commit" and (clean := self._clean(one))}
+        seen = {name: file for name, file in seen.items() if name not in saved}
         if not seen:
             return
-        rows = git.ask(
-            "cat-file", "--batch-check=%(objecttype) %(objectname)", given="".join(f"{name}\n" for name in seen)
-        )
-        there = [name for kind, _, name in (row.partition(" ") for row in rows.lines) if kind == "commit"]
-        named = [*(tip.commit for tip in self._tips), *filter(None, self._commits_of(one.references()).values())]
+        own = self._led_to(one.references().values())
+        named = [clean for kind, name in own if kind == "commit" and (clean := self._clean(name))]
+        named += [tip.commit for tip in self._tips]
         known = [*said.known, *(said.elsewhere if path else ()), said.start, self._made.commit]
-        done = git.ask("rev-list", "--parents", "--stdin", given=_range(there, [*known, *named]))
+        done = git.ask("rev-list", "--parents", "--stdin", given=between(seen, [*known, *named]))
         parents = {name for row in done.lines for name in row.split()[1:]}
         for row in done.lines if not done.code else ():
             if (commit := row.split()[0]) in seen and commit not in parents and len(self._tips) < TIPS_MAX:
@@ -508,35 +523,29 @@ class Saver:
         """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left
         out. path: of the repository within this one; was: where the agent itself was in a worktree, whose other
         references are everybody's. Errors: GitFailed where one is torn, and nobody sifts."""
-        found = self._commits_of(tips)
+        led = dict(zip(tips, self._led_to(tips.values()), strict=True))
+        found = {name: one for name, (kind, one) in led.items() if kind == "commit"}
         if was is not None:
             found = {name: one for name, one in found.items() if name == self._said.branch or one in was}
-        if self._sifter is None:
-            whose = f"{path}: " if path else ""
-            absent = self._absent({name: one for name, one in tips.items() if name not in found and was is None})
-            self._made.left_out += [f"{whose}{name}: it names no commit that is there" for name in absent]
-            return found
-        clean = {name: self._sifter.commit(one) for name, one in found.items()}
-        above = f"{path}: " if path else ""
-        self._made.left_out += [
-            f"{above}{name}: it leads to no whole commit" for name, one in clean.items() if not one
-        ]
+        clean = {name: self._clean(one) for name, one in found.items()}
+        gone = {name: "it leads to no whole commit" for name, one in clean.items() if not one}
+        if was is None:
+            self._note_loose(path, [(name, *one) for name, one in led.items()])
+            kept = ("commit", *workbench.MODES)
+            gone |= {name: "it names no commit that is there" for name, (kind, _) in led.items() if kind not in kept}
+        self._made.left_out += [f"{path}: {name}: {why}" if path else f"{name}: {why}" for name, why in gone.items()]
         return {name: one for name, one in clean.items() if one}
 
-    def _commits_of(self, tips: Mapping[str, str]) -> dict[str, str]:
-        if self._sifter is not None:
-            return {name: self._sifter.peeled(one) for name, one in tips.items()}
-        asked = "".join(f"{one}^{{commit}}\n" for one in tips.values())
-        done = self._git.ask("cat-file", "--batch-check=%(objectname)", given=asked)
-        if done.code:
-            raise GitFailed(("cat-file", "--batch-check"), done.code, done.errors)
-        return {name: row for name, row in zip(tips, done.lines, strict=True) if " " not in row}
+    def _led_to(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return type and name of what each of these objects is, or leads to as a tag. Errors: GitFailed where one is
+        torn, and nobody sifts."""
+        if self._sifter is None:
+            return workbench.kinds(self._git, list(names), peeled=True)
+        return workbench.kinds(self._git, [self._sifter.peeled(one) for one in names])
 
-    def _absent(self, tips: Mapping[str, str]) -> list[str]:
-        """Return those of these names whose objects are not there: a tag may name what is no commit."""
-        asked = "".join(f"{one}\n" for one in tips.values())
-        rows = self._git("cat-file", "--batch-check=%(objecttype)", given=asked).lines if tips else []
-        return [name for name, row in zip(tips, rows, strict=True) if row.endswith(" missing")]
+    def _note_loose(self, path: str, led: Iterable[tuple[str, str, str]]) -> None:
+        """Note which names lead to a tree or a content. led: each, with type and name of the object."""
+        self._loose.setdefault(path, []).extend(one for one in led if one[1] in workbench.MODES)
 
     def _lfs(self, wanted: Sequence[str], found: Commits, out: str) -> None:
         """Bring out the content of new files of git-lfs. Judged is all that the work has beyond its base, also what
@@ -545,7 +554,7 @@ class Saver:
         storages = [os.path.join(one, "lfs") for one in (git.directory, found.shared) if one]
         if not lfs.used(git, made.commit) and not any(map(os.path.isdir, storages)):
             return  # a pointer is a text like any other there
-        lines = _range(wanted, [*said.known, said.start])
+        lines = between(wanted, [*said.known, said.start])
         names = git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).lines
         os.makedirs(out, exist_ok=True)
         made.lfs, missing = lfs.taken_out(storages, dict(lfs.pointers(git, names).values()), out)
@@ -567,8 +576,8 @@ class Saver:
         said = [f"{tip.commit} {legible(tip.what)}" for tip in self._tips]
         parents = [word for one in commits for word in ("-p", one)]
         text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
-        dated = _dated(git.by(self._said.author), made.commit)
-        made.more = dated("commit-tree", _empty(git), *parents, "-F", "-", given=text).out.strip()
+        there = dated(git.by(self._said.author), made.commit)
+        made.more = there("commit-tree", empty(git), *parents, "-F", "-", given=text).out.strip()
         for commit in list(commits)[:TOLD_MAX]:
             tips = [tip for tip in self._tips if tip.commit == commit]
             made.beside[commit] = some([legible(tip.what) for tip in tips], STAGED_TOLD)
@@ -581,23 +590,6 @@ class Saver:
         words = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
         done = self._git.ask(*words, f"{self._made.commit}...{commit}", "--not", self._said.base)
         return done.code != 0 or done.out.strip() != "0"
-
-    def _borrow(self, folders: Iterable[str]) -> None:
-        info = os.path.join(self._git.directory, "objects", "info")
-        os.makedirs(info, exist_ok=True)
-        with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("".join(f"{quoted(folder)}\n" for folder in folders))
-
-
-def _scratch(folder: str) -> Git:
-    """Return git in a repository of this program's own, without what a killed one left there. Errors: GitFailed."""
-    git = Git(os.path.join(folder, "work.git"))
-    os.makedirs(git.directory, exist_ok=True)
-    sweep(git.directory)
-    with open(os.path.join(git.directory, "config"), "w", encoding="ascii") as file:
-        file.write(_SETTINGS)
-    git("init", "--quiet", "--bare", "--template=")
-    return git
 
 
 def _announced(git: Git) -> list[str]:
@@ -627,34 +619,9 @@ def _amiss(name: str) -> bool | None:
     return False if name.startswith(_FETCHED) else None
 
 
-def _range(wanted: Iterable[str], known: Iterable[str]) -> str:
-    """Return the input of `rev-list --stdin`: what is above these commits, and not above those."""
-    return "".join([*(f"{one}\n" for one in dict.fromkeys(wanted)), *(f"^{one}\n" for one in dict.fromkeys(known))])
-
-
-def _tree_of(git: Git, commit: str) -> str:
-    return git("rev-parse", "--verify", f"{commit}^{{tree}}").out.strip()
-
-
-def _empty(git: Git) -> str:
-    """Return the tree of nothing. Errors: GitFailed."""
-    return git("hash-object", "-t", "tree", "-w", "--stdin").out.strip()
-
-
-def _dated(git: Git, like: str) -> Git:
-    """Return git that commits at the time of another commit: made again, the same is the same commit."""
-    when = git("show", "--no-patch", "--format=%ct", like).out.strip()
-    return git.at(f"@{when} +0000")
-
-
 def _is_below(path: str, folders: Collection[str]) -> bool:
     """Whether a path is below one of these folders, each of which ends with `/`."""
     return any(path[: at + 1] in folders for at, sign in enumerate(path) if sign == "/") if folders else False
-
-
-def _last(failed: GitFailed) -> str:
-    """Return the last line of what git said."""
-    return (failed.errors.strip().splitlines() or [f"git ended with {failed.code}"])[-1]
 
 
 def _told(lines: Sequence[str]) -> list[str]:

@@ -401,8 +401,8 @@ def test_a_branch_whose_changes_are_in_the_work_is_not_amiss(remote: Remote, tmp
         tree = Path(made.open())
         commit(tree, {"c.txt": "x\n"}, "before-rebase")
         git("checkout", "-q", "spool/edit/1", cwd=tree)
-        git("cherry-pick", "before-rebase", cwd=tree)
-        git("commit", "-q", "--amend", "-m", "another message", cwd=tree)
+        git("cherry-pick", "--no-commit", "before-rebase", cwd=tree)
+        git("commit", "-q", "-m", "another message", cwd=tree)
         saved = made.save("saved")
     assert (len(saved.beside), saved.amiss) == (1, ())
 

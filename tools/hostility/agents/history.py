@@ -172,6 +172,23 @@ def named_by_a_file(place: Place) -> None:
 
 
 @block("make")
+def named_objects(place: Place) -> None:
+    """Trees and contents that a reference, a tag of a tag or a file of the git directory names, and no commit has."""
+    for number in range(4):
+        made = place.git("hash-object", "-w", "--stdin", given=place.text())
+        if place.chance.random() < 0.5:
+            made = place.git("mktree", given=f"100644 blob {made}\tsnapped\n".encode())
+        name = place.chance.choice(("refs/snap", "refs/tags", "AUTO_MERGE", "any/where"))
+        place.made(made, name, "no commit")
+        if place.chance.random() < 0.3:
+            made = place.git("tag", "-f", "-a", "-m", "x", "of-it", made) or place.git("rev-parse", "refs/tags/of-it")
+        if name.startswith("refs/"):
+            place.git("update-ref", f"{name}/{number}", made)
+        else:
+            put(f"{place.own}/{name}.{number}", f"{made}\n".encode())
+
+
+@block("make")
 def empty_commit(place: Place) -> None:
     """Commit nothing, with a message of any bytes."""
     tree, head = place.git("rev-parse", "HEAD^{tree}"), place.git("rev-parse", "HEAD")
