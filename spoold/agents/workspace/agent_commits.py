@@ -114,6 +114,25 @@ class Commits:
         places = [folder.path for folder in walk(top) if "index" in folder.files] if self.own == self.shared else []
         return {name: Commits(os.path.join(top, name), self.shared, self.borrows) for name in places}
 
+    def worktrees(self, was: str, now: str) -> dict[str, Commits]:
+        """Return its worktrees that are where they were made, by their folders, links resolved. was: where the folder
+        `now` was when the agent worked: both git and the agent have noted that path."""
+        top, found = os.path.join(self.shared, "worktrees"), dict[str, Commits]()
+
+        def moved(path: str) -> str:
+            return os.path.realpath(now + path[len(was) :] if path.startswith(f"{was}/") else path)
+
+        for folder in walk(top):
+            if folder.path and "gitdir" in folder.files:
+                folder.folders[:] = []
+                own = os.path.join(top, folder.path)
+                file = os.path.join(own, _text(os.path.join(own, "gitdir")).strip("\n"))
+                place = os.path.dirname(moved(file))
+                kind, _, target = _text(os.path.join(place, ".git")).strip("\n").partition("gitdir: ")
+                if target and not kind and moved(os.path.join(place, target)) == os.path.realpath(own):
+                    found[place] = Commits(own, self.shared, self.borrows)
+        return found
+
     def torn(self) -> list[str]:
         """Return the references whose files hold neither a commit nor another's name."""
         top, found = os.path.join(self.shared, "refs"), list[str]()

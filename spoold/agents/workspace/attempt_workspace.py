@@ -116,7 +116,7 @@ class RepositoryWorkspace:
     @property
     def home(self) -> str:
         """A private folder beside it, for the agent's settings and sessions."""
-        return os.path.join(self._folder, "home")
+        return checkout.home_of(self._folder)
 
     @property
     def borrowed(self) -> tuple[str, ...]:

@@ -37,6 +37,19 @@ def scratch_of(folder: str) -> str:
     return os.path.join(folder, "saving")
 
 
+def home_of(folder: str) -> str:
+    """Return the private home of a workspace's agent."""
+    return os.path.join(folder, "home")
+
+
+def besides(folder: str) -> list[str]:
+    """Return the folders beside the tree in which an agent may have made a worktree: its home, and what one without
+    a sandbox made there. Errors: OSError."""
+    ours = {tree_of(folder), scratch_of(folder), keeper(folder).directory}
+    with os.scandir(folder) as found:
+        return sorted(one.path for one in found if one.is_dir(follow_symlinks=False) and one.path not in ours)
+
+
 def commits_of(folder: str, record: Record, mirror: Mirror) -> Commits:
     """Return what reads the agent's own commits."""
     if record.config.kind == "worktree":

@@ -15,7 +15,8 @@ class Request:
     began; last: of the last save, '' for none; known: commits that the remote has; owns: whether commits of the
     agent's own count; sifts: whether to leave out what git refuses, object by object; submodules: path of each that
     was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; tags: what those are of
-    the mirror, with which it began; branch: the only reference that is the agent's own, '' where all others are."""
+    the mirror, with which it began; branch: the only reference that is the agent's own, '' where all others are;
+    home: of the agent; besides: its other folders beside the tree; was: where the folder of all these was then."""
 
     tree: str
     own: str
@@ -35,6 +36,9 @@ class Request:
     elsewhere: list[str]
     tags: dict[str, str]
     branch: str
+    home: str
+    besides: list[str]
+    was: str
 
 
 @dataclass(slots=True)

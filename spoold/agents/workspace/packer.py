@@ -8,10 +8,10 @@ out/pack-HASH.pack, with all objects that the remote does not have, and out/made
 What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. As for git, a
 file that is in the agent's index is not ignored. Beside the work lies what the agent committed elsewhere: on other
 branches, in the stash, in repositories within; what it staged, where the file has other content by now, or is gone;
-and trees and contents to which a name of git leads. All of that is in the pack, too, below one commit, so that it is
-on the remote, and none of it is in the work. A repository within whose path the work has as a submodule stays one.
-The files of any other one are files of the work, as they lie there: what creates a project often makes a repository
-of it, and nobody means that its files are to be left out.
+changed files of worktrees that lie elsewhere; and trees and contents to which a name of git leads. All of that is in
+the pack, too, below one commit, so that it is on the remote, and none of it is in the work. A repository within whose
+path the work has as a submodule stays one. The files of any other one are files of the work, as they lie there: what
+creates a project often makes a repository of it, and nobody means that its files are to be left out.
 
 Git may refuse what an agent made: a file with such a name, a commit with such a date. Then the program runs again and
 sifts: what git refuses is left out and named, and all else is packed.
@@ -50,6 +50,8 @@ from spoold.system.remover import remove
 # Memory (bytes) of git and of this program, each.
 MEMORY = 6 << 30
 TOLD_MAX, TIPS_MAX, STAGED_TOLD = 20, 2000, 5
+# So many worktrees of an agent's are looked at that lie elsewhere.
+AWAY_MAX = 100
 # History of a repository within that is larger (bytes) is named, and does not come to the remote.
 WITHIN_MAX = 256 << 20
 # So much (bytes) of a large file is saved, and so much of all: what git compresses within its time.
@@ -109,6 +111,9 @@ class Saver:
             str, Commits
         ]()  # repositories in the git directory, such as that of a submodule that is gone
         self._worktrees = set[str]()  # those within that are worktrees of the workspace's own repository
+        self._away = dict[
+            str, Commits
+        ]()  # such worktrees whose files are no files of the work, as in the agent's home
         self._named = dict[str, dict[str, str]]()  # what files of their git directories name, by repository
         self._git = workbench.opened(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
@@ -130,32 +135,40 @@ class Saver:
             found = Commits("", "")
         borrow(self._git, [said.objects, *([found.objects] if found.shared else ())])
         self._staged[""] = self._index_of(found, "")
+        self._open_away(found, paths, large)
         self._open_within(paths, found)
         self._open_hidden(found)
         opened = [one.objects for one in (found, *self._within.values(), *self._hidden.values()) if one.shared]
         borrow(self._git, [said.objects, *said.submodules.values(), *opened])
         inside = {**self._within, **self._hidden}
         self._staged |= {path: self._index_of(one, path) for path, one in inside.items()}
-        self._named = {path: one.traces() if one.shared else {} for path, one in {"": found, **inside}.items()}
+        # In a clone the files of a worktree's git directory lie below its own.
+        named = {"": found, **inside, **(self._away if said.branch else {})}
+        self._named = {path: one.traces() if one.shared else {} for path, one in named.items()}
         self._leave_out(large)
         if said.sifts:
             self._sift([found, *inside.values()])
         made.commit = self._work(found)
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
         made.links = _changed_links(changed)
-        for path in links_of(self._git("ls-tree", "-r", "-z", made.commit).names):
-            self._submodule_files(path)
+        waiting = [*links_of(self._git("ls-tree", "-r", "-z", made.commit).names)]
+        for path, one in self._away.items():
+            waiting += self._changed_files(path, one, "a worktree", amiss=None)
+        while waiting:
+            waiting += self._submodule_files(waiting.pop(0))
         for path, one in inside.items():
             if path not in self._worktrees:
                 self._beside(path, one)
         self._elsewhere(found)
-        for path, one in {"": found, **inside}.items():
+        for path, one in named.items():
             self._traces(path, one)
-        looked = {os.path.basename(self._within[path].own) for path in self._worktrees}
+        looked = {
+            os.path.basename({**self._within, **self._away}[path].own) for path in (*self._worktrees, *self._away)
+        }
         others = found.other_indexes() if found.shared else {}
         others = {f"the worktree {name}": one for name, one in others.items() if name not in looked}
         self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
-        for path, one in {"": found, **inside, **others}.items():
+        for path, one in {"": found, **inside, **self._away, **others}.items():
             self._only_staged(path, one)
         for path, loose in self._loose.items():
             self._keep_loose(path, loose)
@@ -194,7 +207,8 @@ class Saver:
         others = list(self._own_tips(own).values())
         others += [name for one in within if one.shared for name in one.references().values()]
         others += [name for traces in self._named.values() for name in traces]
-        heads = [name for one in repositories if one.shared for name in (one.head(), *one.merging()) if name]
+        there = [one for one in (*repositories, *self._away.values()) if one.shared]
+        heads = [name for one in there for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
 
     def _clean(self, commit: str | None) -> str | None:
@@ -231,9 +245,9 @@ class Saver:
         except GitFailed:
             git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
         links = {*links_of(git("ls-files", "--stage", "-z").names), *_announced(git)}
-        inner = [path[len(above) :] for path in self._within if path.startswith(above) and path != above[:-1]]
+        inner = self._below(above, self._within)
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
-        large = sorted(path[len(above) :] for path in self._large if path.startswith(above))
+        large = sorted(self._below(above, self._large))
         said = add_all(git, [*inner, *large])
         said += self._as_staged(git, start, above, [*inner, *links], large)
         self._made.left_out += [f"{above}: {line}" if above else line for line in said]
@@ -292,7 +306,7 @@ class Saver:
         whose references have the commits of its worktrees, too."""
         said, ignored = self._said, self._ignored(paths)
         for path in paths:
-            if path in ignored:
+            if path in ignored or path in self._away:
                 continue
             own = git_of(said.tree, path)
             one = Commits(own, own, said.submodules.get(path, ""))
@@ -300,6 +314,38 @@ class Saver:
                 one = Commits(own, found.shared, found.borrows)
                 self._worktrees.add(path)
             self._within[path] = self._trusted(path, one)
+
+    def _open_away(self, found: Commits, paths: list[str], large: dict[str, int]) -> None:
+        """Look which worktrees of the workspace's own repository lie beside it, or in an ignored folder of it. paths,
+        large: what was found in the tree, to which comes what is in those beside it."""
+        said, top = self._said, os.path.realpath(self._said.tree)
+        home, others = (tuple(f"{os.path.realpath(one)}/" for one in of) for of in ([said.home], said.besides))
+        folders = found.worktrees(said.was, os.path.dirname(top)) if found.shared else {}
+        for folder, one in sorted(folders.items()):
+            path = os.path.relpath(folder, top)
+            if folder.startswith(f"{top}/") or _is_below(path, {f"{outer}/" for outer in self._away}):
+                if path not in self._ignored([path]):
+                    continue  # its files are files of the work, or of the worktree around it
+            elif not folder.startswith(home) and not f"{folder}/".startswith(others):
+                continue
+            else:
+                blocking, repositories, sizes = looked_over(folder)
+                if blocking:
+                    why = "git cannot read it, and so changed files of this worktree are not saved"
+                    self._made.left_out.append(f"{path}/{blocking[0]}: {why}")
+                    continue
+                paths += [f"{path}/{inner}" for inner in repositories]
+                large |= {f"{path}/{name}": size for name, size in sizes.items()}
+            if len(self._away) >= AWAY_MAX:
+                self._made.left_out.append(f"{path}: its changed files: there are more worktrees than {AWAY_MAX}")
+                continue
+            self._away[path], self._staged[path] = one, self._index_of(one, path)
+
+    def _below(self, above: str, paths: Iterable[str]) -> list[str]:
+        """Return those of these paths that are below one, from there, and in no other worktree than that. above: with
+        its `/`."""
+        others = {f"{path}/" for path in self._away if f"{path}/" != above and f"{path}/".startswith(above)}
+        return [path[len(above) :] for path in paths if path.startswith(above) and not _is_below(path, others)]
 
     def _open_hidden(self, found: Commits) -> None:
         """Look which repositories lie in git directories, as that of a submodule does that was taken out again."""
@@ -318,9 +364,16 @@ class Saver:
 
     def _ignored(self, paths: Collection[str]) -> set[str]:
         """Return those of these paths that git would ignore."""
-        git = self._git.with_tree(self._said.tree, os.path.join(self._git.directory, "index-none"))
-        found = set(git.ask("check-ignore", "-z", "--stdin", given="\0".join(paths)).names) if paths else set[str]()
-        return found - self._tracked("") if found else found
+        found = set[str]()
+        for top in ("", *self._away):
+            if mine := self._below(f"{top}/" if top else "", paths):
+                tree, index = os.path.join(self._said.tree, top), os.path.join(self._git.directory, "index-none")
+                names = (
+                    self._git.with_tree(tree, index).ask("check-ignore", "-z", "--stdin", given="\0".join(mine)).names
+                )
+                tracked = self._tracked(top) if names else set()
+                found.update(os.path.join(top, name) for name in names if name not in tracked)
+        return found
 
     def _index_of(self, one: Commits, path: str) -> list[Entry] | None:
         """Return what is in the index of the repository at a path; None where it has none that can be read."""
@@ -339,7 +392,7 @@ class Saver:
         found = self._staged.get(path)
         if found is not None:
             return {one.path for one in found}
-        head = self._within[path].head() if path else self._said.start
+        head = {**self._within, **self._away}[path].head() if path else self._said.start
         done = self._git.ask("ls-tree", "-r", "-z", "--name-only", head or "")
         return set(done.names) if head and not done.code else set()
 
@@ -452,24 +505,30 @@ class Saver:
         kind = "submodule" if path in self._made.links else "repository within"
         return _Tip(f"{path}: commits of a {kind}", commit, amiss=False)
 
-    def _submodule_files(self, path: str) -> None:
-        """Note the files of a submodule, where they are not those of the commit that is checked out in it. Without a
-        repository there, none of them is. Errors: GitFailed."""
-        git, said = self._git, self._said
-        where, one = os.path.join(said.tree, path), self._within.get(path)
+    def _submodule_files(self, path: str) -> list[str]:
+        """Note the files of a submodule, where they are not those of the commit that is checked out in it; returns
+        the submodules in it. Without a repository there, none of its files is. Errors: GitFailed."""
+        where, one = os.path.join(self._said.tree, path), self._within.get(path)
         if not os.path.isdir(where) or os.path.islink(where):
-            return
+            return []
+        return self._changed_files(path, one, "a submodule", amiss=True)
+
+    def _changed_files(self, path: str, one: Commits | None, kind: str, *, amiss: bool | None) -> list[str]:
+        """Note the files at a path that are not as in the commit that is checked out there; returns the submodules
+        below. Errors: GitFailed."""
+        git, said = self._git, self._said
         found = self._clean(one.head()) if one is not None and one.shared else None
         head = commit_of(git, [found] if found else [])
-        inner = git.with_tree(where, os.path.join(git.directory, "index-submodule")).by(said.author)
+        inner = git.with_tree(os.path.join(said.tree, path), os.path.join(git.directory, "index-submodule"))
         with suppress(FileNotFoundError):
             os.unlink(inner.index)
         before = tree_of(git, head) if head else empty(git)
         tree = self._files(inner, head or before, head or before, f"{path}/")
         if tree != before:
             words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", said.message)
-            made = dated(inner, head or said.start)(*words).out.strip()
-            self._tips.append(_Tip(f"{path}: changed files of a submodule", made, amiss=True))
+            made = dated(inner.by(said.author), head or said.start)(*words).out.strip()
+            self._tips.append(_Tip(f"{path}: changed files of {kind}", made, amiss))
+        return [f"{path}/{link}" for link in links_of(git("ls-tree", "-r", "-z", tree).names)]
 
     def _own_tips(self, found: Commits) -> dict[str, str]:
         """Return what references name that may be the agent's own."""
@@ -479,7 +538,8 @@ class Saver:
 
     def _elsewhere(self, found: Commits) -> None:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
-        git, tips = self._git, self._peeled(self._own_tips(found), "", found.visited() if self._said.branch else None)
+        git, was = self._git, found.visited().union(*(one.visited() for one in self._away.values()))
+        tips = self._peeled(self._own_tips(found), "", was if self._said.branch else None)
         if found.shared and not self._said.branch:
             self._made.left_out += [f"{name}: it names no commit" for name in found.torn()]
         if not tips:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
 import pytest
 
 from spoold.agents.workspace import committing, packer
-from spoold.agents.workspace.attempt_workspace import SavedWork
+from spoold.agents.workspace.attempt_workspace import SavedWork, collect
 from spoold.agents.workspace.git import WorkspaceFailed
 from spoold.rules.redaction.masking import Scanner
 from tests.agents.workspace.kills import beside
@@ -162,5 +163,162 @@ def test_whatever_object_a_name_of_git_leads_to_is_on_the_remote(remote: Remote,
             wanted[one] = f"{place} of {own.relative_to(tree)}"
         saved = made.save("saved")
     lost = {one: where for one, where in wanted.items() if one not in objects(remote, saved)}
+    assert not lost, saved
+    assert saved.left_out == ()
+
+
+WHERE = ("home/wt", "home/deep/er [x]", "../beside", ".worktrees/ignored")
+
+
+def place_of(tree: Path, where: str) -> Path:
+    """Where a worktree lies: in the home, beside the tree, or in a folder of it that is ignored."""
+    return tree.parent / where if where.startswith("home") else tree / where
+
+
+def added(tree: Path, where: str, branch: str = "aside") -> Path:
+    """A worktree of a workspace's own repository."""
+    if where.startswith(".worktrees"):
+        write(tree, {".gitignore": "/.worktrees\n"})
+    git("worktree", "add", "-q", "-b", branch, str(place_of(tree, where)), cwd=tree)
+    return place_of(tree, where)
+
+
+@pytest.mark.parametrize("kind", ["clone", "worktree"])
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("committed", [True, False])
+def test_changed_files_of_a_worktree_are_beside_the_work(
+    remote: Remote, tmp_path: Path, kind: str, where: str, committed: bool
+) -> None:
+    """`git worktree add ~/wt`: they were neither saved nor named."""
+    with workspace(remote, tmp_path / "host", kind=kind) as made:
+        tree = Path(made.open())
+        folder = added(tree, where)
+        head = commit(folder, {"c.txt": "c\n"}) if committed else remote.first
+        write(folder, {"a.txt": "changed\n", "new/b.txt": "b\n", ".gitignore": "*.log\n", "noise.log": "x\n"})
+        write(tree, {"w.txt": "work\n"})
+        saved = made.save("saved")
+        again = made.save("again")
+    (told,) = (line for line in saved.beside if "changed files of a worktree" in line)
+    assert saved.left_out == ()
+    name = told.rpartition(": ")[2].partition(",")[0]
+    files = [".gitignore", "a.txt", *(["c.txt"] if committed else []), "new/b.txt"]
+    assert remote.files(name) == files
+    assert remote.read(name, "a.txt") == "changed\n"
+    assert remote.commit(f"{name}~1") == head
+    assert "w.txt" in remote.files(saved.ref)
+    assert "new/b.txt" not in remote.files(saved.ref)
+    assert f"{told}, which is not in the work" in saved.amiss
+    assert again.more == saved.more
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("how", ["clean", "gone", "another in its place", "moved by hand", "locked"])
+def test_a_worktree_without_changes_is_nothing_to_say(remote: Remote, tmp_path: Path, where: str, how: str) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        folder = added(tree, where)
+        if how == "locked":
+            git("worktree", "lock", str(folder), cwd=tree)
+        elif how != "clean":
+            folder.rename(tmp_path / "elsewhere")
+        if how == "another in its place":
+            write(within(folder.parent, folder.name), {"of another": "x\n"})
+        write(tree, {"w.txt": "work\n"})
+        saved = made.save("saved")
+    assert (saved.beside, saved.left_out, saved.amiss) == ((), (), ())
+    assert not any("another" in path for path in remote.files(saved.ref))
+
+
+def test_what_is_no_worktree_of_the_workspace_is_not_published(remote: Remote, tmp_path: Path) -> None:
+    """The home has the agent's settings and what it fetched; it may say of any folder that it is a worktree."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree, home = Path(made.open()), Path(made.home)
+        write(home, {".agent/credentials": "of the owner\n"})
+        write(tmp_path, {"owner/key": "of the owner\n"})
+        git("clone", "-q", str(remote.path), str(home / "other"))
+        commit(home / "other", {"other.txt": "x\n"}, "mine")
+        for number, place in enumerate((home, tmp_path / "owner", Path("/etc"))):
+            own = tree / f".git/worktrees/w{number}"
+            write(own, {"HEAD": f"{remote.first}\n", "gitdir": f"{place}/.git\n", "commondir": "../..\n"})
+            if place != Path("/etc"):
+                write(place, {".git": f"gitdir: {own}\n"})
+        (home / "link").symlink_to(tmp_path / "owner")
+        write(tree / ".git/worktrees/w3", {"HEAD": f"{remote.first}\n", "gitdir": f"{home}/link/.git\n"})
+        saved = made.save("saved")
+    assert remote.refs() == {}
+    assert (saved.beside, saved.left_out) == ((), ())
+
+
+def test_repositories_submodules_and_what_is_staged_in_a_worktree_are_looked_at(
+    remote: Remote, tmp_path: Path
+) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        folder = added(tree, "home/wt")
+        inner = within(folder, "inner")
+        aside = commit(inner, {"i.txt": "i\n"}, "side")
+        git("checkout", "-q", "--orphan", "empty", cwd=inner)
+        sub = within(folder, "sub")
+        linked = commit(sub, {"s.txt": "s\n"})
+        git("add", "sub", cwd=folder)
+        write(sub, {"s.txt": "changed in sub\n"})
+        write(folder, {"f.txt": "staged\n", "ignored.log": "forced\n", ".gitignore": "*.log\n"})
+        git("add", "f.txt", cwd=folder)
+        git("add", "-f", "ignored.log", cwd=folder)
+        write(folder, {"f.txt": "in the file\n"})
+        os.mkfifo(folder / "pipe")
+        saved = made.save("saved")
+    assert saved.left_out == ()
+    found = objects(remote, saved)
+    assert {aside, linked} <= found, saved.beside
+    texts = {git("cat-file", "-p", one, cwd=remote.path) for one in found}
+    assert {"staged", "in the file", "forced", "changed in sub", "i"} <= texts
+
+
+def test_a_worktree_that_git_cannot_read_is_named_and_all_else_is_saved(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        os.mkfifo(added(tree, "home/wt") / ".gitattributes")
+        write(added(tree, "home/other", "other"), {"b.txt": "b\n"})
+        saved = made.save("saved")
+    why = "git cannot read it, and so changed files of this worktree are not saved"
+    assert saved.left_out == (f"../home/wt/.gitattributes: {why}",)
+    assert any("../home/other: changed files" in line for line in saved.beside)
+
+
+def test_a_worktree_in_a_home_is_saved_from_where_the_workspace_was_moved(remote: Remote, tmp_path: Path) -> None:
+    """As where its own attempt was killed, and the next one begins afresh."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(added(tree, "home/wt"), {"b.txt": "b\n"})
+        folder = tree.parent
+    folder.rename(f"{folder}.1")
+    collect(made.places)
+    assert remote.files(f"{remote.commit('refs/spool/edit/1.more')}^1") == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_file_of_any_worktree_is_lost(remote: Remote, tmp_path: Path, seed: int) -> None:
+    """Worktrees in a home, beside the tree, within it, ignored or not, one in another."""
+    chance = random.Random(f"worktrees {seed}")
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {".gitignore": "/ignored\n"})
+        wanted, folders = {}, [tree]
+        for number in range(5):
+            top = chance.choice((tree, tree / "ignored", Path(made.home), tree.parent, *folders))
+            folder = top / f"wt-{number}"
+            git("worktree", "add", "-q", *chance.choice((("-b", f"b{number}"), ("--detach",))), str(folder), cwd=tree)
+            folders.append(folder)
+        for number, folder in enumerate(folders):
+            text = f"{seed} {number}\n"
+            write(folder, {f"new-{number}.txt": text})
+            wanted[content(tree, text)] = folder
+            if chance.random() < 0.5:
+                git("add", "--all", "--", f"new-{number}.txt", cwd=folder)
+            if chance.random() < 0.3:
+                git("commit", "-q", "--allow-empty", "-m", "x", cwd=folder)
+        saved = made.save("saved")
+    lost = {str(folder) for one, folder in wanted.items() if one not in objects(remote, saved)}
     assert not lost, saved
     assert saved.left_out == ()

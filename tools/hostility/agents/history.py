@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 
-from tools.hostility.agents.place import REPOSITORY, SAVED, Place, block, clear, put
+from tools.hostility.agents.place import CLONE, REPOSITORY, SAVED, Place, block, clear, put
 
 
 @block("make")
@@ -186,6 +186,23 @@ def named_objects(place: Place) -> None:
             place.git("update-ref", f"{name}/{number}", made)
         else:
             put(f"{place.own}/{name}.{number}", f"{made}\n".encode())
+
+
+@block("make", CLONE)
+def worktree_elsewhere(place: Place) -> None:
+    """Make a worktree in the home, or in an ignored folder, and change files there; some of it is staged."""
+    place.write("ignored-trees/.gitignore", b"*\n")
+    place.ignored.append(b"ignored-trees")
+    for number in range(2):
+        folder = f"{place.chance.choice((place.home, f'{place.tree}/ignored-trees'))}/worktree-{number}"
+        place.git("worktree", "add", "-q", "-b", f"elsewhere-{number}", folder)
+        for name in ("data.txt", "below/new"):
+            put(f"{folder}/{name}", data := place.text())
+            place.made(place.git("hash-object", "-w", "--stdin", given=data), f"worktree-{number}")
+        if place.chance.random() < 0.5:
+            place.git("add", "data.txt", at=folder)
+            put(f"{folder}/data.txt", data := place.text())
+            place.made(place.git("hash-object", "-w", "--stdin", given=data), f"worktree-{number}")
 
 
 @block("make")
