@@ -11,6 +11,7 @@
     agent_commits        what an agent committed by itself, read without its settings
     packer               the program that reads a workspace, in a cage, and packs what is in it
     workbench            the repository in which the packer works, and what it makes there
+    tips                 commits that lie beside the work, and the one above them
     pack_request         what the packer is asked, and what it answers
     looking              looks over the files of a workspace before git opens any of them
     adding               brings files into an index, whatever one of them is

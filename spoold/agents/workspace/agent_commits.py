@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from stat import S_ISREG
 
@@ -24,6 +25,14 @@ _NO_TRACES = frozenset(
 )
 # Git's own folders of such files: they are read first, since an agent decides how many others there are.
 _STATES = frozenset({"logs", "rebase-apply", "rebase-merge", "sequencer", "worktrees"})
+# Names at the top of a git directory that are git's own: messages, states that name commits, settings, lists.
+_OF_GIT = _NO_TRACES | {"branches", "commondir", "config", "config.worktree", "description", "gc.log", "gc.pid"}
+_OF_GIT |= {"gitdir", "info", "locked", "logs", "rebase-merge", "reftable", "sequencer", "shallow"}
+_OF_GIT_TOO = re.compile(
+    r"(?:[A-Z_]+_)?(?:HEAD|MSG|EDITMSG|MODE|RR|AUTOSTASH|DESCRIPTION)|(?:BISECT|NOTES)_[A-Z_]+|AUTO_MERGE|"
+    r"sharedindex\..*|fsmonitor--daemon.*|.*\.lock"
+)
+_WORKTREE, _TRACE_SIZE = re.compile("worktrees/[^/]+"), 4096
 # So many files are read, and so much of them (bytes).
 _TRACES_MAX, _TRACES_SIZE = 10_000, 64 << 20
 _READ_MAX = 4 << 20
@@ -96,6 +105,32 @@ class Commits:
                 for one in _NAMES.findall(text):
                     found.setdefault(one, path)
         return found
+
+    def own_files(self) -> dict[str, int | None]:
+        """Return the files that are neither git's own nor settings, such as patches that `git am` has still to apply,
+        what rerere has learned, or bundles; with their sizes (bytes), None for one that cannot be read. One that
+        holds nothing but names of objects is none, see `traces`."""
+        found, files = dict[str, int | None](), 0
+        for folder in walk(self.own):
+            if folder.path and _is_git_directory(folder):
+                folder.folders[:] = []
+                continue
+            names = folder.files
+            if not folder.path or _WORKTREE.fullmatch(folder.path):
+                folder.folders[:] = [name for name in folder.folders if name not in _OF_GIT]
+                names = [name for name in names if name not in _OF_GIT and not _OF_GIT_TOO.fullmatch(name)]
+            for name in sorted(names):
+                path, files = os.path.join(folder.path, name), files + 1
+                if files > _TRACES_MAX:
+                    return {**found, f"{path}, and more than {_TRACES_MAX:,} other files": None}
+                with suppress(FileNotFoundError):
+                    about = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
+                    if S_ISREG(about.st_mode) and about.st_size and not self._is_trace(path, about.st_size):
+                        found[path] = about.st_size if os.access(name, os.R_OK, dir_fd=folder.fd) else None
+        return dict(sorted(found.items()))
+
+    def _is_trace(self, path: str, size: int) -> bool:
+        return size <= _TRACE_SIZE and not _NAMES.sub("", _text(os.path.join(self.own, path)) or "?").strip()
 
     def hidden(self) -> dict[str, Commits]:
         """Return the git directories within it, by their paths there, such as that of a submodule."""

@@ -8,10 +8,11 @@ out/pack-HASH.pack, with all objects that the remote does not have, and out/made
 What counts as the work is the commit that is checked out, and on top of it all files but ignored ones. As for git, a
 file that is in the agent's index is not ignored. Beside the work lies what the agent committed elsewhere: on other
 branches, in the stash, in repositories within; what it staged, where the file has other content by now, or is gone;
-changed files of worktrees that lie elsewhere; and trees and contents to which a name of git leads. All of that is in
-the pack, too, below one commit, so that it is on the remote, and none of it is in the work. A repository within whose
-path the work has as a submodule stays one. The files of any other one are files of the work, as they lie there: what
-creates a project often makes a repository of it, and nobody means that its files are to be left out.
+changed files of worktrees that lie elsewhere; trees and contents to which a name of git leads; and files that only a
+git directory has. All of that is in the pack, too, below one commit, so that it is on the remote, and none of it is
+in the work. A repository within whose path the work has as a submodule stays one. The files of any other one are
+files of the work, as they lie there: what creates a project often makes a repository of it, and nobody means that its
+files are to be left out.
 
 Git may refuse what an agent made: a file with such a name, a commit with such a date. Then the program runs again and
 sifts: what git refuses is left out and named, and all else is packed.
@@ -31,25 +32,36 @@ import resource
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from spoold.agents.workspace import lfs, staged, workbench
 from spoold.agents.workspace.adding import add_all, add_these
-from spoold.agents.workspace.agent_commits import LOG, Commits, git_of
+from spoold.agents.workspace.agent_commits import Commits, git_of
 from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
 from spoold.agents.workspace.pack_request import Made, Request
 from spoold.agents.workspace.sanitize import Sifter
 from spoold.agents.workspace.staged import Entry
-from spoold.agents.workspace.workbench import between, borrow, dated, empty, last, tree_of
+from spoold.agents.workspace.tips import FETCHED, NAMED_MAX, TOLD_MAX, Tip, amiss_of, carry, trace
+from spoold.agents.workspace.workbench import (
+    announced,
+    between,
+    borrow,
+    changed_links,
+    dated,
+    empty,
+    is_below,
+    last,
+    tree_of,
+)
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import legible
 from spoold.system.remover import remove
 
 # Memory (bytes) of git and of this program, each.
 MEMORY = 6 << 30
-TOLD_MAX, TIPS_MAX, STAGED_TOLD = 20, 2000, 5
+TIPS_MAX = 2000
 # So many worktrees of an agent's are looked at that lie elsewhere.
 AWAY_MAX = 100
 # History of a repository within that is larger (bytes) is named, and does not come to the remote.
@@ -57,20 +69,8 @@ WITHIN_MAX = 256 << 20
 # So much (bytes) of a large file is saved, and so much of all: what git compresses within its time.
 FILE_MAX, FILES_MAX = 4 << 30, 8 << 30
 _EMPTY_FILES = [made(b"blob 0\0").hexdigest() for made in (hashlib.sha1, hashlib.sha256)]
-# Below it lies what was fetched from others.
-_FETCHED = "refs/remotes/"
 # What the references of a mirror begin with that are no agent's, or another attempt's.
-_OF_OTHERS = (_FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
-
-
-@dataclass(frozen=True, slots=True)
-class _Tip:
-    """A commit that is not in the work. what: where it was, for people; amiss: whether it should have been; None:
-    where its changes are in no commit of the work."""
-
-    what: str
-    commit: str
-    amiss: bool | None = None
+_OF_OTHERS = (FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
 
 
 def main() -> int:
@@ -105,7 +105,7 @@ class Saver:
     def __init__(self, request: Request) -> None:
         self._said = request
         self._made = Made()
-        self._tips: list[_Tip] = []
+        self._tips: list[Tip] = []
         self._within = dict[str, Commits]()
         self._hidden = dict[
             str, Commits
@@ -117,6 +117,7 @@ class Saver:
         self._named = dict[str, dict[str, str]]()  # what files of their git directories name, by repository
         self._git = workbench.opened(request.scratch).set(lfs.filters())
         self._sifter: Sifter | None = None
+        self._links = dict[str, str]()  # commits that an index names and no tree: where that is
         self._loose = dict[
             str, list[tuple[str, str, str]]
         ]()  # by repository: name, type and object of what is no commit
@@ -150,7 +151,7 @@ class Saver:
             self._sift([found, *inside.values()])
         made.commit = self._work(found)
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
-        made.links = _changed_links(changed)
+        made.links = changed_links(changed)
         waiting = [*links_of(self._git("ls-tree", "-r", "-z", made.commit).names)]
         for path, one in self._away.items():
             waiting += self._changed_files(path, one, "a worktree", amiss=None)
@@ -162,26 +163,32 @@ class Saver:
         self._elsewhere(found)
         for path, one in named.items():
             self._traces(path, one)
-        looked = {
-            os.path.basename({**self._within, **self._away}[path].own) for path in (*self._worktrees, *self._away)
-        }
-        others = found.other_indexes() if found.shared else {}
-        others = {f"the worktree {name}": one for name, one in others.items() if name not in looked}
-        self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
-        for path, one in {"": found, **inside, **self._away, **others}.items():
-            self._only_staged(path, one)
-        for path, loose in self._loose.items():
-            self._keep_loose(path, loose)
+        self._uncommitted(found, named)
         if tree_of(self._git, made.commit) == tree_of(self._git, said.base):
-            self._tips.append(_Tip("commits that change nothing", made.commit, amiss=False))
+            self._tips.append(Tip("commits that change nothing", made.commit, amiss=False))
         self._tips = [tip for tip in self._tips if tip.commit not in (said.base, said.start, *said.known)]
-        self._carry()
+        carry(self._git, made, self._tips, said.author, said.base)
         wanted = [one for one in (made.commit, made.more) if one]
         lines = "\n".join([*wanted, "--not", *said.known, said.start])
         self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
         self._lfs(wanted, found, os.path.join(os.path.dirname(pack), "lfs"))
         made.left_out = _told([*made.left_out, *(self._sifter.told() if self._sifter is not None else ())])
         return made
+
+    def _uncommitted(self, found: Commits, named: Mapping[str, Commits]) -> None:
+        """Note what no commit has. named: the repositories whose own files count. Errors: GitFailed."""
+        inside = {**self._within, **self._hidden, **self._away}
+        looked = {os.path.basename(inside[path].own) for path in (*self._worktrees, *self._away)}
+        others = found.other_indexes() if found.shared else {}
+        others = {f"the worktree {name}": one for name, one in others.items() if name not in looked}
+        self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
+        for path, one in {"": found, **inside, **others}.items():
+            self._only_staged(path, one)
+        self._only_linked(inside.values())
+        for path, loose in self._loose.items():
+            self._keep_loose(path, loose)
+        for path, one in named.items():
+            self._keep_files(path, one)
 
     def _leave_out(self, large: Mapping[str, int]) -> None:
         """Note the files of these, with their sizes, which are too large to be saved; ignored ones do not count."""
@@ -244,7 +251,7 @@ class Saver:
             git("read-tree", "-m", head)
         except GitFailed:
             git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
-        links = {*links_of(git("ls-files", "--stage", "-z").names), *_announced(git)}
+        links = {*links_of(git("ls-files", "--stage", "-z").names), *announced(git)}
         inner = self._below(above, self._within)
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
         large = sorted(self._below(above, self._large))
@@ -268,7 +275,7 @@ class Saver:
         if found is None:
             return []
         ours, others = staged.entries(git), {f"{path}/" for path in elsewhere}
-        mine = [one for one in found if not _is_below(one.path, others)]
+        mine = [one for one in found if not is_below(one.path, others)]
         forced = {one.path for one in mine if one.mode != staged.LINK}.difference(ours, large)
         files = [path for path in forced if staged.is_file(git.tree, path)]
         told = add_these(git, files) if files else []
@@ -323,7 +330,7 @@ class Saver:
         folders = found.worktrees(said.was, os.path.dirname(top)) if found.shared else {}
         for folder, one in sorted(folders.items()):
             path = os.path.relpath(folder, top)
-            if folder.startswith(f"{top}/") or _is_below(path, {f"{outer}/" for outer in self._away}):
+            if folder.startswith(f"{top}/") or is_below(path, {f"{outer}/" for outer in self._away}):
                 if path not in self._ignored([path]):
                     continue  # its files are files of the work, or of the worktree around it
             elif not folder.startswith(home) and not f"{folder}/".startswith(others):
@@ -345,7 +352,7 @@ class Saver:
         """Return those of these paths that are below one, from there, and in no other worktree than that. above: with
         its `/`."""
         others = {f"{path}/" for path in self._away if f"{path}/" != above and f"{path}/".startswith(above)}
-        return [path[len(above) :] for path in paths if path.startswith(above) and not _is_below(path, others)]
+        return [path[len(above) :] for path in paths if path.startswith(above) and not is_below(path, others)]
 
     def _open_hidden(self, found: Commits) -> None:
         """Look which repositories lie in git directories, as that of a submodule does that was taken out again."""
@@ -402,7 +409,7 @@ class Saver:
 
     def _only_staged(self, path: str, one: Commits) -> None:
         """Note what a repository has staged that no file and no commit has. Errors: GitFailed."""
-        found = [entry for entry in self._staged.get(path) or () if entry.mode != staged.LINK]
+        found = self._staged.get(path) or []
         git, head = self._git, self._clean(one.head()) if one.shared else None
         commits = [self._made.commit, self._said.start, self._said.base, *([head] if head else [])]
         there = {*_EMPTY_FILES, *self._there.get(path, ())}
@@ -418,19 +425,57 @@ class Saver:
             for entry in found:
                 if entry.stage != stage:
                     continue
-                if (size := sizes.get(entry.content)) is None or size > min(FILE_MAX, room):
+                size = 0 if entry.mode == staged.LINK else sizes.get(entry.content)
+                if size is None or size > min(FILE_MAX, room):
                     why = "is not there" if size is None else f"has {size >> 20:,} MiB, which is too large"
                     self._made.left_out.append(f"{whose}{entry.path}: the content that was staged {why}")
                 else:
                     room -= size
                     kept.append(entry)
             if kept:
-                self._keep_staged(whose, kept)
+                self._keep_entries(f"{whose}what was staged and is in no file", whose, kept)
+        self._links |= {one.content: f"{whose}{one.path}" for one in found if one.mode == staged.LINK}
 
-    def _keep_staged(self, whose: str, found: Sequence[Entry]) -> None:
+    def _only_linked(self, inside: Iterable[Commits]) -> None:
+        """Note commits that nothing but an index names, as that of a submodule. inside: other repositories, whose own
+        commits are looked at by themselves. Errors: GitFailed."""
+        git, said = self._git, self._said
+        led = zip(self._links.items(), self._led_to(self._links), strict=True)
+        new = {clean: where for (_, where), (kind, one) in led if kind == "commit" and (clean := self._clean(one))}
+        if not new:
+            return
+        named = [name for one in inside if one.shared for name in (one.head(), *one.references().values()) if name]
+        known = [clean for kind, name in self._led_to(named) if kind == "commit" and (clean := self._clean(name))]
+        known += [*said.known, *said.elsewhere, said.start, self._made.commit, *(tip.commit for tip in self._tips)]
+        own = set(git("rev-list", "--stdin", given=between(new, known)).lines)
+        self._tips += [
+            Tip(f"{where}: a commit that only the index names", one, amiss=False)
+            for one, where in new.items()
+            if one in own
+        ]
+
+    def _keep_files(self, path: str, one: Commits) -> None:
+        """Note a commit of the files that a git directory has for itself, such as patches that are still to be
+        applied. path: of the repository. Errors: GitFailed."""
+        found, kept, room, whose = one.own_files(), list[str](), WITHIN_MAX, f"{path}: " if path else ""
+        for name, size in found.items():
+            if size is None or "\n" in name or not staged.leads_in(name):
+                self._made.left_out.append(f"{whose}.git/{name}: it cannot be read")
+            elif size > room:
+                why = f"it has {size >> 20:,} MiB, and {WITHIN_MAX >> 20:,} MiB of such files are saved"
+                self._made.left_out.append(f"{whose}.git/{name}: {why}")
+            else:
+                room -= size
+                kept.append(name)
+        if kept:
+            given = "".join(f"{os.path.join(one.own, name)}\n" for name in kept)
+            names = self._git("hash-object", "-w", "--no-filters", "--stdin-paths", given=given).lines
+            rows = [Entry("100644", name, 0, at, hidden=False) for at, name in zip(kept, names, strict=True)]
+            self._keep_entries(f"{whose}files of the git directory", whose, rows)
+
+    def _keep_entries(self, what: str, whose: str, found: Sequence[Entry]) -> None:
         """Note a commit of these entries, all of one stage."""
-        names = some([one.path for one in found], STAGED_TOLD)
-        what = f"{whose}what was staged and is in no file: {names}"
+        what = f"{what}: {some([one.path for one in found], NAMED_MAX)}"
         try:
             tree = workbench.tree_of_entries(self._git, found)
             self._keep(what, tree if self._sifter is None else self._sifter.tree(tree, whose))
@@ -443,7 +488,7 @@ class Saver:
         """Note a commit of a tree that nobody has to merge. text: the rest of its message. Errors: GitFailed."""
         git, message = dated(self._git.by(self._said.author), self._said.start), f"{what}\n\n{text}".strip()
         made = git("commit-tree", tree, "-F", "-", given=f"{message}\n").out.strip()
-        self._tips.append(_Tip(what, made, amiss=False))
+        self._tips.append(Tip(what, made, amiss=False))
 
     def _keep_loose(self, path: str, found: Sequence[tuple[str, str, str]]) -> None:
         """Note a commit of the trees and contents to which names lead, and which no commit has. path: of the
@@ -461,7 +506,7 @@ class Saver:
         if not new:
             return
         rows = [(where, one) for where, _, one in found if one in new]
-        what = f"{whose}what no commit has: {some([where for where, _ in rows], STAGED_TOLD)}"
+        what = f"{whose}what no commit has: {some([where for where, _ in rows], NAMED_MAX)}"
         tree = workbench.tree_of_objects(git, new)
         tree = tree if self._sifter is None else self._sifter.tree(tree, f"{what}: ")
         size = sum(lfs.sizes(git, workbench.new_below(git, tree, [said.start, self._made.commit])).values())
@@ -478,7 +523,7 @@ class Saver:
         start = commit_of(git, [head] if head else [])
         others = {name: commit for name, commit in self._peeled(one.references(), path).items() if commit != start}
         tips = {"HEAD": start, **others}
-        fetched = [commit for name, commit in others.items() if name.startswith(_FETCHED)]
+        fetched = [commit for name, commit in others.items() if name.startswith(FETCHED)]
         lines = between(filter(None, tips.values()), [*self._said.elsewhere, self._made.commit])
         new = git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
         if not new.code and int(new.out or 0) > WITHIN_MAX and fetched:
@@ -497,13 +542,13 @@ class Saver:
             if commit in own:
                 self._tips.append(self._tip_within(path, name, commit))
 
-    def _tip_within(self, path: str, name: str, commit: str) -> _Tip:
+    def _tip_within(self, path: str, name: str, commit: str) -> Tip:
         """Return a commit of a repository within, as it is told."""
         if name != "HEAD":
-            return _Tip(f"{path}: {name} of a repository within", commit, _amiss(name))
+            return Tip(f"{path}: {name} of a repository within", commit, amiss_of(name))
         # Whether the remote of a submodule has its commit is asked outside.
         kind = "submodule" if path in self._made.links else "repository within"
-        return _Tip(f"{path}: commits of a {kind}", commit, amiss=False)
+        return Tip(f"{path}: commits of a {kind}", commit, amiss=False)
 
     def _submodule_files(self, path: str) -> list[str]:
         """Note the files of a submodule, where they are not those of the commit that is checked out in it; returns
@@ -527,7 +572,7 @@ class Saver:
         if tree != before:
             words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", said.message)
             made = dated(inner.by(said.author), head or said.start)(*words).out.strip()
-            self._tips.append(_Tip(f"{path}: changed files of {kind}", made, amiss))
+            self._tips.append(Tip(f"{path}: changed files of {kind}", made, amiss))
         return [f"{path}/{link}" for link in links_of(git("ls-tree", "-r", "-z", tree).names)]
 
     def _own_tips(self, found: Commits) -> dict[str, str]:
@@ -552,7 +597,7 @@ class Saver:
                 continue
             if len(self._tips) < TIPS_MAX:
                 branch = name.removeprefix("refs/heads/")
-                self._tips.append(_Tip(f"the branch {branch}" if branch != name else name, commit, _amiss(name)))
+                self._tips.append(Tip(f"the branch {branch}" if branch != name else name, commit, amiss_of(name)))
             else:
                 self._made.left_out.append(f"{name}: more branches than {TIPS_MAX} with commits of their own")
 
@@ -577,7 +622,7 @@ class Saver:
         parents = {name for row in done.lines for name in row.split()[1:]}
         for row in done.lines if not done.code else ():
             if (commit := row.split()[0]) in seen and commit not in parents and len(self._tips) < TIPS_MAX:
-                self._tips.append(_trace(path, seen[commit], commit))
+                self._tips.append(trace(path, seen[commit], commit))
 
     def _peeled(self, tips: Mapping[str, str], path: str, was: Collection[str] | None = None) -> dict[str, str]:
         """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left
@@ -626,62 +671,6 @@ class Saver:
         if lacking:
             why = "" if lfs.program() else ", and git-lfs is not installed on this machine"
             made.left_out.append(f"the content of {amount(len(lacking), 'file')} of git-lfs: it is not here{why}")
-
-    def _carry(self) -> None:
-        """Make the one commit above all that lies beside the work. Errors: GitFailed."""
-        git, made = self._git, self._made
-        commits = dict.fromkeys(tip.commit for tip in self._tips)
-        if not commits:
-            return
-        said = [f"{tip.commit} {legible(tip.what)}" for tip in self._tips]
-        parents = [word for one in commits for word in ("-p", one)]
-        text = "\n".join([f"What lies beside the work of {self._said.author}", "", *said, ""])
-        there = dated(git.by(self._said.author), made.commit)
-        made.more = there("commit-tree", empty(git), *parents, "-F", "-", given=text).out.strip()
-        for commit in list(commits)[:TOLD_MAX]:
-            tips = [tip for tip in self._tips if tip.commit == commit]
-            made.beside[commit] = some([legible(tip.what) for tip in tips], STAGED_TOLD)
-            unsure = any(tip.amiss is None for tip in tips)
-            if any(tip.amiss for tip in tips) or (unsure and self._has_changes(commit)):
-                made.amiss.append(commit)
-
-    def _has_changes(self, commit: str) -> bool:
-        """Whether a commit has changes that no commit of the work has. Errors: GitFailed."""
-        words = ("rev-list", "--count", "--cherry-pick", "--right-only", "--no-merges")
-        done = self._git.ask(*words, f"{self._made.commit}...{commit}", "--not", self._said.base)
-        return done.code != 0 or done.out.strip() != "0"
-
-
-def _announced(git: Git) -> list[str]:
-    """Return the paths that the files say are submodules, such as one that was added and not committed."""
-    rows = git.ask("config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").names
-    return [row.partition("\n")[2].rstrip("/") for row in rows]
-
-
-def _changed_links(rows: Sequence[str]) -> dict[str, str]:
-    """Return path and commit of each submodule in rows of `diff-tree --raw`: a row about each path, and the path."""
-    return {
-        path: about.split()[3] for about, path in zip(rows[::2], rows[1::2], strict=True) if about[8:14] == "160000"
-    }
-
-
-def _trace(path: str, file: str, commit: str) -> _Tip:
-    """Return a commit that only a file of a git directory names, as it is told. Nobody has to merge what was left
-    behind, but for changes that were put away."""
-    whose = f"{path}: " if path else ""
-    what = "a commit that only the log of HEAD has" if file == LOG else f"a commit that stands only in .git/{file}"
-    return _Tip(f"{whose}{what}", commit, amiss=None if "autostash" in file.lower() else False)
-
-
-def _amiss(name: str) -> bool | None:
-    """Return `amiss` of what a reference names. What is below a remote's name may have been fetched: it is pushed,
-    and nobody is told to merge it."""
-    return False if name.startswith(_FETCHED) else None
-
-
-def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Whether a path is below one of these folders, each of which ends with `/`."""
-    return any(path[: at + 1] in folders for at, sign in enumerate(path) if sign == "/") if folders else False
 
 
 def _told(lines: Sequence[str]) -> list[str]:

@@ -52,7 +52,7 @@ def staged(git: Git, own: str) -> list[Entry] | None:
             rows = Git(git.directory, index=copy)("ls-files", "--stage", "-t", "-z").names
     except OSError as error:
         raise GitFailed(("ls-files", "--stage"), 1, error.strerror or str(error)) from error
-    return [one for row in rows if _leads_in((one := _entry(row)).path)]
+    return [one for row in rows if leads_in((one := _entry(row)).path)]
 
 
 def entries(git: Git) -> dict[str, tuple[str, str]]:
@@ -102,7 +102,8 @@ def _entry(row: str) -> Entry:
     return Entry(mode, content, int(stage), path, tag == "S")
 
 
-def _leads_in(path: str) -> bool:
+def leads_in(path: str) -> bool:
+    """Whether a path leads neither out of a tree nor into a git directory."""
     parts = path.split("/")
     return not any(part in ("", ".", "..") or part.lower() == ".git" for part in parts)
 

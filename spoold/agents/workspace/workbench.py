@@ -90,7 +90,8 @@ def tree_of_entries(git: Git, found: Iterable[Entry]) -> str:
     with suppress(FileNotFoundError):
         os.unlink(index)
     given = "".join(f"{one.mode} {one.content}\t{one.path}\0" for one in found)
-    there = Git(git.directory, index=index)
+    # What git refuses of names is found out later, name by name.
+    there = Git(git.directory, index=index).set({"core.protectNTFS": "false", "core.protectHFS": "false"})
     there("update-index", "-z", "--replace", "--index-info", given=given)
     return there("write-tree").out.strip()
 
@@ -106,6 +107,24 @@ def new_below(git: Git, tree: str, known: Sequence[str]) -> list[str]:
     """Return the objects below a tree that neither these commits have in their files. Errors: GitFailed."""
     lines = between([tree], [f"{one}^{{tree}}" for one in known])
     return git("rev-list", "--objects", "--no-object-names", "--stdin", given=lines).lines
+
+
+def announced(git: Git) -> list[str]:
+    """Return the paths that the files say are submodules, such as one that was added and not committed."""
+    rows = git.ask("config", "--file", ".gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$").names
+    return [row.partition("\n")[2].rstrip("/") for row in rows]
+
+
+def changed_links(rows: Sequence[str]) -> dict[str, str]:
+    """Return path and commit of each submodule in rows of `diff-tree --raw`: a row about each path, and the path."""
+    return {
+        path: about.split()[3] for about, path in zip(rows[::2], rows[1::2], strict=True) if about[8:14] == "160000"
+    }
+
+
+def is_below(path: str, folders: Collection[str]) -> bool:
+    """Whether a path is below one of these folders, each of which ends with `/`."""
+    return any(path[: at + 1] in folders for at, sign in enumerate(path) if sign == "/") if folders else False
 
 
 def last(failed: GitFailed) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import committing, packer
+from spoold.agents.workspace import agent_commits, committing, packer
 from spoold.agents.workspace.attempt_workspace import SavedWork, collect
 from spoold.agents.workspace.git import WorkspaceFailed
 from spoold.rules.redaction.masking import Scanner
 from tests.agents.workspace.kills import beside
-from tests.agents.workspace.repos import Remote, git, workspace, write
+from tests.agents.workspace.repos import NAMED, Remote, git, workspace, write
 from tests.agents.workspace.test_hostile import commit, given, within
 
 
@@ -322,3 +323,116 @@ def test_no_file_of_any_worktree_is_lost(remote: Remote, tmp_path: Path, seed: i
     lost = {str(folder) for one, folder in wanted.items() if one not in objects(remote, saved)}
     assert not lost, saved
     assert saved.left_out == ()
+
+
+def files_below(remote: Remote, saved: SavedWork) -> set[str]:
+    """The paths of all files that lie beside the work."""
+    rows = git("rev-list", "--objects", saved.more, f"^{saved.base}", cwd=remote.path).splitlines()
+    return {row.partition(" ")[2] for row in rows}
+
+
+@pytest.mark.parametrize("inner", ["", "inner", "home"])
+def test_patches_that_are_still_to_be_applied_are_beside_the_work(remote: Remote, tmp_path: Path, inner: str) -> None:
+    """`git am` keeps in .git what it has read, as from a pipe, and stops at the first conflict."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        where = within(tree, inner) if inner == "inner" else added(tree, "home/wt") if inner else tree
+        commit(where, {"a.txt": "base\n"})
+        git("checkout", "-q", "-b", "elsewhere", cwd=where)
+        commit(where, {"a.txt": "other\n"})
+        commit(where, {"a.txt": "and more\n"})
+        patches = git("format-patch", "--stdout", "HEAD~2", cwd=where)
+        git("reset", "-q", "--hard", "HEAD~2", cwd=where)
+        commit(where, {"a.txt": "in the way\n"})
+        git("branch", "-D", "elsewhere", cwd=where, check=False)
+        subprocess.run(
+            ["git", "am", "-q"], cwd=where, env={**os.environ, **NAMED}, input=patches.encode(), check=False
+        )
+        saved = made.save("saved")
+    (told,) = (line for line in saved.beside if "files of the git directory" in line)
+    assert any(path.endswith("rebase-apply/0002") for path in files_below(remote, saved))
+    assert not any(told in line for line in saved.amiss)
+    assert saved.left_out == ()
+
+
+@pytest.mark.parametrize("name", ["work.bundle", "any/deep/er.txt", "rr-cache/1/preimage", "lost-found/other/x"])
+@pytest.mark.parametrize("where", [".git", "inner/.git", ".git/modules/gone", ".git/worktrees/aside"])
+def test_files_that_only_a_git_directory_has_are_beside_the_work(
+    remote: Remote, tmp_path: Path, name: str, where: str
+) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        commit(within(tree, "inner"), {"i.txt": "x\n"})
+        git("init", "-q", "--bare", str(tree / ".git/modules/gone"))
+        git("worktree", "add", "-q", "-b", "aside", str(tmp_path / "aside"), cwd=tree)
+        write(tree / where, {name: "only here\n"})
+        (tree / where / "link").symlink_to("/etc/passwd")
+        os.mkfifo(tree / where / "pipe")
+        saved = made.save("saved")
+        again = made.save("again")
+    (told,) = (line for line in saved.beside if "files of the git directory" in line)
+    assert name in told
+    assert any(path.endswith(name) for path in files_below(remote, saved))
+    assert (saved.left_out, saved.amiss, again.more) == ((), (), saved.more)
+
+
+def test_what_git_writes_in_every_repository_is_nothing_to_say(remote: Remote, tmp_path: Path) -> None:
+    """Settings, hooks, messages, and a file in which some program keeps the name of a commit."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        git("init", "-q", cwd=tree)  # with the template of this machine
+        commit(within(tree, "inner"), {"i.txt": "x\n"})
+        git("worktree", "add", "-q", "--lock", "--reason", "mine", str(tmp_path / "aside"), cwd=tree)
+        commit(tree, {"b.txt": "two\n"})
+        git("tag", "-a", "-m", "x", "x", cwd=tree)
+        git("fetch", "-q", "origin", cwd=tree, check=False)
+        git("merge", "-q", "--no-ff", "--no-commit", "HEAD", cwd=tree, check=False)
+        git("update-index", "--split-index", cwd=tree)
+        git("sparse-checkout", "set", "--no-cone", "/*", cwd=tree)
+        git("gc", "-q", cwd=tree)
+        write(tree / ".git", {"program": f"{remote.first}\n", "index.lock": "x", "gc.log": "warning: x", "none": ""})
+        saved = made.save("saved")
+    assert not any("files of the git directory" in line for line in saved.beside), saved.beside
+    assert saved.left_out == ()
+
+
+def test_files_of_a_git_directory_are_kept_up_to_a_bound(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packer, "WITHIN_MAX", 3 << 20)
+    monkeypatch.setattr(committing, "caged", beside)
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(
+            tree / ".git",
+            {"a.bundle": "a" * (2 << 20), "b.bundle": "b" * (2 << 20), "new\nline": "x", "d/git~1": "x"},
+        )
+        saved = made.save("saved")
+        assert saved.left_out[:2] == (
+            ".git/b.bundle: it has 2 MiB, and 3 MiB of such files are saved",
+            ".git/new\nline: it cannot be read",
+        )
+        assert any("d/git~1: its name means" in line for line in saved.left_out), saved.left_out
+        assert "a.bundle" in files_below(remote, saved)
+        (tree / ".git/many").mkdir()
+        for number in range(agent_commits._TRACES_MAX):
+            (tree / f".git/many/{number:05}").touch()
+        told = [line for line in made.save("again").left_out if "other files" in line]
+    assert len(told) == 1
+
+
+def test_a_submodule_that_only_an_index_names_is_beside_the_work(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        here = git("commit-tree", "HEAD^{tree}", "-m", "in no log", cwd=tree)
+        gone = "1" * 40
+        for name, one in (("here", here), ("gone", gone)):
+            git("update-index", "--add", "--cacheinfo", f"160000,{one},{name}", cwd=tree)
+        sub = within(tree, "sub")
+        linked = commit(sub, {"s.txt": "s\n"})
+        git("add", "sub", cwd=tree)
+        saved = made.save("saved")
+    assert f"+Subproject commit {gone}\n" in git("log", "--all", "-m", "-p", "--format=", cwd=remote.path)
+    assert {here, linked} <= objects(remote, saved)
+    assert saved.left_out == ()
+    assert sum("only the index names" in line for line in saved.beside) == 1

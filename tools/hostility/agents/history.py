@@ -206,6 +206,28 @@ def worktree_elsewhere(place: Place) -> None:
 
 
 @block("make")
+def kept_in_git(place: Place) -> None:
+    """Leave files that only the git directory has: patches to be applied, a bundle, a submodule in the index."""
+    place.write("data.txt")
+    place.commit("applied")
+    patches = place.git("format-patch", "--stdout", "HEAD~1").encode() + b"\n"
+    place.git("reset", "-q", "--hard", "HEAD~1")
+    place.write("data.txt")
+    place.commit()
+    _fails(place, "am", "-q", given=patches * 2)
+    names = [f"rebase-apply/{number:04}" for number in (1, 2)]
+    for name in ("own.bundle", "rr-cache/any/preimage", "deep/er/notes"):
+        put(f"{place.own}/{name}", place.text())
+        names.append(name)
+    for name in names:
+        with contextlib.suppress(OSError), open(f"{place.own}/{name}", "rb") as file:
+            place.made(place.git("hash-object", "--stdin", given=file.read()), name)
+    made = place.git("commit-tree", "HEAD^{tree}", "-m", "only staged")
+    place.git("update-index", "--add", "--cacheinfo", f"160000,{made},linked")
+    place.made(made, "linked", "index")
+
+
+@block("make")
 def empty_commit(place: Place) -> None:
     """Commit nothing, with a message of any bytes."""
     tree, head = place.git("rev-parse", "HEAD^{tree}"), place.git("rev-parse", "HEAD")
@@ -331,7 +353,7 @@ def squashed_author(place: Place) -> None:
     place.commit()
 
 
-def _fails(place: Place, *words: str) -> None:
+def _fails(place: Place, *words: str, given: bytes = b"") -> None:
     """Run a command of git that stops in the middle, and so ends with 1."""
     with contextlib.suppress(subprocess.CalledProcessError):
-        place.git(*words)
+        place.git(*words, given=given)
