@@ -39,7 +39,7 @@ from spoold.agents.process.program import Bounds, adopt_orphans
 from spoold.agents.process.transcript import Transcript
 from spoold.agents.process.turns import CannotStart, Scene, run_command, take_turn
 from spoold.agents.sandbox import private_home
-from spoold.agents.workspace.acceptance import Check, Ran, checked, inside, judge
+from spoold.agents.workspace.acceptance import NOT_FOUND, Check, Ran, checked, inside, judge
 from spoold.agents.workspace.git import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.room import NoRoom, fault_of, short
 from spoold.agents.workspace.secret_scan import HoldsSecret
@@ -198,7 +198,10 @@ class Attempt:
             if ran.code != 0:
                 said = " | ".join(ran.output.splitlines()[-_SETUP_LINES:])
                 why = f"the setup of the workspace failed: `{line}` ended with {ran.code}: {said}"
-                hint = confinement.hint(self._profile.sandbox, ran.output, scene.env)
+                sandbox, barred = self._profile.sandbox, ran.code == NOT_FOUND
+                if barred and (missed := confinement.unshown(sandbox, ran.output, scene.env)):
+                    return End("blocked", ending.EXIT["blocked"], (f"{why} ({missed})",))  # no attempt sees more
+                hint = confinement.hint(sandbox, ran.output, scene.env)
                 return End("failed", ending.EXIT["failed"], (why + hint,))
         self._doing = ""
         return None
@@ -209,6 +212,7 @@ class Attempt:
             return prompt
         errand = self._errand(prompt, opened, scene)
         trouble, self._worked = None, True
+        self._workspace.begin()
         self._contract.keep_room()
         try:
             done = opened.done or self._done_elsewhere(opened)

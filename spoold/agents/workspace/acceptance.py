@@ -27,8 +27,9 @@ from spoold.protocol.errors import BadFile, SpoolError
 
 # The most bytes of a file that is looked into, and of a command's output that are kept; how long (s) a schema takes.
 FILE_MAX, OUTPUT_MAX, SCHEMA_S = 16 << 20, 8 << 10, 20.0
-# Why a line of a shell does not hold that names a program which is not there.
-NO_PROGRAM = "exit code 127"
+# How a line of a shell ends that names a program which is not there, and why it does not hold.
+NOT_FOUND = 127
+NO_PROGRAM = f"exit code {NOT_FOUND}"
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
 
 
