@@ -138,6 +138,19 @@ def test_a_task_says_all_that_is_known_of_it(browser: Browser) -> None:
     assert browser.get("/tasks/none").status_code == 404
 
 
+def test_a_task_of_an_agent_says_what_became_of_its_merge(tmp_path: Path) -> None:
+    """Only `spool show` and `spool explain` said so: the page of a completed task said that something merges it."""
+    root = make(tmp_path / "s")
+    place = {"ref": "refs/spool/edit/1", "commit": "c0ffee", "repo": "/srv/app.git"}
+    end(root, "edit", output={"outcome": "done", "changed_files": ["x"], "workspace": place, "merge": "edit-merge"})
+    end(root, "edit-merge", output={"into": "main", "landed": [{"task": "edit", "merge": "beef"}], "refused": []})
+    leader(root)
+    with opened(tmp_path) as browser:
+        work = "Work done, 1 changed file, in refs/spool/edit/1 of /srv/app.git; merged as beef into main"
+        assert work in main(browser.text("/tasks/edit"))
+        assert "Work merged as beef into main" in main(browser.text("/tasks/edit-merge"))
+
+
 def test_who_needs_a_task_is_shown(browser: Browser) -> None:
     for _ in range(20):  # the view reads conditions and batches by and by
         browser.view.look()

@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spoold.client.read.task_info import result_of
+from spoold.client.read.task_info import TaskInfo, result_of
 from spoold.client.spool.waiting import Pace, read_result
 from spoold.protocol import layout
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
 from spoold.protocol.names import EndedName, key, parse_log
-from spoold.protocol.result import Result, merge_of, merged_by, message_of, remark_of, work_of
+from spoold.protocol.result import Result, merge_of, merged_by, message_of, remark_of, unsaved_of, work_of
 from spoold.rules.answers.task_facts import EndedAttempt
 from spoold.rules.answers.why_failed import began, silence, speaks
 from spoold.store import task_location
@@ -227,6 +227,13 @@ def work_done(store: Store, output: Any) -> str:
         with suppress(OSError, SpoolError):
             found = result_of(store, merge)
     return work_of(output, "" if found is None else merge_of(found))
+
+
+def work_of_task(store: Store, info: TaskInfo) -> str:
+    """Return what the work of a task's agent came to, or what it merged, by the attempt that ended it, in one line; ''
+    for any other task. Errors: none."""
+    output = info.attempts[-1].output if info.completed_at and info.attempts else None
+    return unsaved_of(output) or work_done(store, output)
 
 
 def why_silent(store: Store, located: Located) -> str:

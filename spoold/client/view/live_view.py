@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from spoold.client.read import explanation, graph_data, histories
-from spoold.client.read.attempt_logs import list_logs
+from spoold.client.read.attempt_logs import list_logs, work_of_task
 from spoold.client.read.questions import Question, list_questions
 from spoold.client.read.task_info import TaskInfo, describe, described
 from spoold.client.view import queries
@@ -185,6 +185,10 @@ class View(Following):
         with self._reaching():
             return self._details.info(task_id)
 
+    def work(self, info: TaskInfo) -> str:
+        """What the work of a task's agent came to, with the end of its merge; '' for none. Errors: none."""
+        return self._details.work(info)
+
     def explain(self, task_id: str) -> Explanation:
         """As `spool explain`. Errors: NotFound, Unavailable."""
         with self._reaching():
@@ -345,6 +349,11 @@ class Details:
         if located.archived:
             return [(name, layout.join(layout.bucket(located.id), name.archived("result"))) for name in names]
         return [(name, layout.join(layout.RESULTS, name.encode())) for name in names]
+
+    def work(self, info: TaskInfo) -> str:
+        """As `spool show`. Errors: none."""
+        made = ("work", key(info.id), info.attempt)
+        return self._answers.get(made, FRESH_S, lambda: work_of_task(self._store, info))
 
     def explain(self, task_id: str) -> Explanation:
         """As `spool explain`. Errors: NotFound, OSError."""

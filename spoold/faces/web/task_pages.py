@@ -154,6 +154,7 @@ def show_task(site: Site, asked: Address, task: str) -> Shown:
     values: dict[str, Any] = {
         "task": info.id,
         "info": info,
+        "work": view.work(info),
         "card": card,
         "run": next((run for run in view.running() if key(run.id) == key(task)), None),
         "explained": explained.value,

@@ -139,6 +139,8 @@ def print_parts(shown: Shown) -> None:
 
 
 def _print(spool: SpoolClient, info: TaskInfo) -> None:
+    from spoold.client.read.attempt_logs import work_of_task
+
     for field in (*_SHOWN, *_TIMES, "path"):
         value = _progress(info) if field == "progress" else getattr(info, field)
         if value not in (None, "") and not (field == "attempt" and not value):
@@ -146,8 +148,8 @@ def _print(spool: SpoolClient, info: TaskInfo) -> None:
             text = output.one_line(str(value), 1000)
             archived = " (archived)" if _archived(info, field) else ""
             output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
-    if task_description := _work(spool, info):
-        output.print_prose(f"{'work':<13}{output.one_line(task_description, 1000)}", " " * 13)
+    if work := work_of_task(spool.store, info):
+        output.print_prose(f"{'work':<13}{output.one_line(work, 1000)}", " " * 13)
     if info.failures or info.crashes:
         failures, crashes = amount(info.failures or 0, "failure"), amount(info.crashes or 0, "crash", "crashes")
         output.print_prose(f"{'charged':<13}{failures}, {crashes}", " " * 13)
@@ -164,16 +166,6 @@ def _print(spool: SpoolClient, info: TaskInfo) -> None:
         spent = output.spent(info.tree["tokens_used"], info.tree["cost_usd"])
         tasks = amount(info.tree["tasks"], "task")
         output.print_prose(f"tree          {', '.join([tasks, *spent])}", " " * 13)
-
-
-def _work(spool: SpoolClient, info: TaskInfo) -> str:
-    """Return what the work of its agent came to, or what it merged, by the attempt that ended it; '' for any other
-    task."""
-    from spoold.client.read.attempt_logs import work_done
-    from spoold.protocol.result import unsaved_of
-
-    output = info.attempts[-1].output if info.completed_at and info.attempts else None
-    return unsaved_of(output) or work_done(spool.store, output)
 
 
 def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
