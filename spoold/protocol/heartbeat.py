@@ -143,7 +143,8 @@ class Heartbeat(BaseModel):
     avoids: tasks that it leaves to other workers for a while, each with the reason; only the latest of them.
     outlived: attempts (ID.ATTEMPT, the id in lower case) that its process ran when it was taken for dead; only the
     latest. clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it
-    goes by, '' for spool.toml alone. keeps: the task that it keeps room for.
+    goes by, '' for spool.toml alone. keeps: the task that it keeps room for. left: what programs of its handlers left
+    on its machine for people to see to.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -165,6 +166,7 @@ class Heartbeat(BaseModel):
     disk_free_mb: RoomMb = 0
     interval_s: Real = 5
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     clock_ahead_s: ClockS | None = None
     avoids: dict[str, str] = {}
     keeps: Keeps | None = None

@@ -107,6 +107,7 @@ HEARTBEAT: Shape = {
     "disk_free_mb": whole(0, _ROOM_MAX_MB),
     "interval_s": _figure,
     "notes": _texts,
+    "left": _texts,
     "clock_ahead_s": maybe(real(-_CLOCK_MAX_S, _CLOCK_MAX_S)),
     "avoids": _texts_by_name,
     "keeps": maybe(part({"task": text, "spare": by_name(_figure)})),

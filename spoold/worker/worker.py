@@ -44,6 +44,7 @@ from spoold.worker.attempts.reporting import OwnBudget, measured
 from spoold.worker.attempts.settling import Settling, Writers
 from spoold.worker.attempts.starting import Starting
 from spoold.worker.attempts.worker_limits import Allowance
+from spoold.worker.handlers.handler_notes import HandlerNotes
 from spoold.worker.handlers.worker_config import WorkerConfig
 from spoold.worker.intake.claiming import Claiming, Cooldown, Vacancies
 from spoold.worker.intake.readiness import NOTHING_LACKS, HandlersFound, Offering, Pressure, Standing
@@ -103,6 +104,7 @@ class Worker:
         self.vacancies, self._losses = Vacancies(runner, slots, self._lending), Losses()
         self._standing, self._requests = Standing(store, host, config, inhibitor), list[Request]()
         self._status, self._heard, self.notes = "", False, tuple[str, ...]()
+        self._left = HandlerNotes(config.handlers.values(), root, store.clock)
         self._outlived, self._predecessors = outlived, Predecessors(store, host, "worker")
         self._pressure, self._own_budget = Pressure(store, host, config, can.cpus), OwnBudget(scratch)
 
@@ -228,6 +230,7 @@ class Worker:
             claimed = self._claim(now, time) if self._presence.alone else 0
         with part("scratch"):
             self.scratch.look()
+        self._left.look()
         with part("logs"):
             self._settling.logs.bring_all(self._attempts.values())
         with part("standing"):
@@ -267,6 +270,7 @@ class Worker:
             "slots": self.slots,
             "capabilities": self._offering.now,
             "notes": self.notes,
+            "left": self._left.told,
             "avoids": self._cooldown.avoids(),
             "keeps": self._claiming.keeps if self.vacancies.free(len(self._attempts)) > 0 else None,
             "outlived": self._outlived,

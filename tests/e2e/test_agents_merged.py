@@ -109,3 +109,37 @@ def test_work_is_merged_by_itself_where_its_profile_says_so(make_pool: MakePool,
     assert f"more-merge: merged as {commit} into main" in waited.stderr
     assert f"merged as {commit} into main" in pool.json("explain", "more")["verdict"]
     pool.fsck()
+
+
+def test_the_status_names_work_that_is_on_no_remote_until_it_is_pushed(make_pool: MakePool, tmp_path: Path) -> None:
+    """Only the attempt of a task said so: a person who looked at the pool saw a failed task among others."""
+    pool, remote = make_pool(), Remote(tmp_path)
+    pool.master()
+    first, _ = start(pool, "first", remote)
+    hook = remote.path / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho no pushes today\nexit 1\n")
+    hook.chmod(0o755)
+    path = pool.path("task.jsonl")
+    path.write_text(json.dumps({"id": "quick", "agent": "coder", "prompt": "write quick"}) + "\n")
+    pool.cli("submit", str(path))
+    assert pool.finish("quick")["output"]["outcome"] == "blocked"
+    own = pool.path("first-workspaces")
+    what = f"the work of quick (attempt 1) is on no remote, only in {own}/work/quick."
+
+    def warned(node: str) -> list[str]:
+        """What the leader, and the listing without one, warn of first."""
+        return [line for line in pool.json("status")["warnings"] if line.startswith(f"{node}-") and what in line]
+
+    [line] = wait_for(lambda: warned("first"), "the status warns of it")
+    push = line.partition("`")[2].partition("`")[0]
+    assert push == f"spool workspace gc --dir {own}"
+    assert f"! {line}" in " ".join(pool.cli("status").split())
+    first.kill()
+    (pool.path("again.toml")).write_text(pool.path("first.toml").read_text())
+    pool.worker("again", "--config", str(pool.path("again.toml")))
+    wait_for(lambda: warned("again"), "another worker of this machine says the same")
+    hook.unlink()
+    assert pool.run(*push.split()[1:]).returncode == 0
+    wait_for(lambda: not warned("again"), "it is pushed")
+    assert "refs/spool/quick/1" in remote.refs()
+    pool.fsck()

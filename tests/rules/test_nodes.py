@@ -7,7 +7,7 @@ from typing import Any
 
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.names import TaskName
-from spoold.rules.cluster.node_status import count_workers, node_of
+from spoold.rules.cluster.node_status import NOTES_MAX, count_workers, left_warnings, node_of
 
 CLAIM = TaskName(5000, "0123456789-1", "t")
 
@@ -80,3 +80,11 @@ def test_a_sleeper_is_neither_alive_nor_dead_and_says_since_when() -> None:
     assert awake.since == ""
     counts = count_workers(["asleep", "idle", "dead"])
     assert (counts.alive, counts.asleep, counts.dead) == (1, 1, 1)
+
+
+def test_what_is_left_on_a_machine_is_among_its_notes_and_warned_of_once() -> None:
+    here, there = heartbeat(left=["work of a"], notes=["n"]), heartbeat(node="w-2", left=["work of a", "work of b"])
+    assert node_of(here, []).notes == ("work of a", "n")
+    assert left_warnings([here, there, heartbeat(node="w-3")]) == ["w-1, w-2: work of a", "w-2: work of b"]
+    many = left_warnings([heartbeat(left=[f"{n} {'x' * 2000}" for n in range(2 * NOTES_MAX)])])
+    assert (len(many), max(map(len, many))) == (NOTES_MAX + 1, 1005)

@@ -62,6 +62,10 @@ class Repository:
             goes_on_from=own.resumed if own.config.resume == "work" else None,
         )
 
+    def begin(self) -> None:
+        """Note in the record of the workspace that an agent begins. Errors: OSError."""
+        self._workspace.begin()
+
     def keep_words(self, said: Mapping[str, Any]) -> None:
         """Keep them in the record of the workspace. Errors: OSError."""
         self._workspace.keep_words(said)

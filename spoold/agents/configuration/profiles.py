@@ -22,6 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
@@ -33,6 +34,7 @@ from spoold.agents.process.confinement import unreached
 from spoold.agents.sandbox.protected_files import git_directory, takes
 from spoold.agents.workspace.git import Git, GitFailed, bare_or_updated
 from spoold.agents.workspace.repository_config import WorkspaceConfig, is_among, pattern, repository
+from spoold.agents.workspace.workspace_layout import Places
 from spoold.protocol import agent_fields, codec
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.fields import Directory, Env, OptionalWord, Real, Seconds, SomeSeconds, Strict, Whole, Word
@@ -177,6 +179,8 @@ def expand(
         if (fault := fault_in(word, read[word].instead)) is not None:
             raise BadFile(file, f"{key}.instead", f"{fault.problem}.", f"{fault.mend}.")
         handlers[word] = _handler(word, read[word], table.get("redact"), environ)
+        if notes := _notes(read[word], table, environ):
+            handlers[word]["notes"] = notes
     for why in _unlike(read, handlers.keys()) if warns != "none" else ():
         log.warning("%s: %s", file, why)
     for why in _doubted(read, environ, warns):
@@ -341,6 +345,18 @@ def _handler(name: str, profile: Profile, redact: Any, environ: Mapping[str, str
         **({"check": [*command, "check"]} if checked else {}),
         **({"max_concurrent": profile.concurrent} if profile.concurrent is not None else {}),
     }
+
+
+def _notes(profile: Profile, table: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """Return the folder in which attempts note work that is on no remote, by the variables that they will have; ''
+    for a profile without a repository. table: of the worker's file, checked later."""
+    said = profile.workspace
+    if said.get("kind") == "none" or not (said.get("repo") or profile.allow_repos):
+        return ""
+    passed, own = table.get("pass_env"), table.get("env")
+    names = ("HOME", *(passed if isinstance(passed, list) else ()))
+    given = {name: text for name, text in environ.items() if any(fnmatchcase(name, str(one)) for one in names)}
+    return Places(said.get("dir"), {**given, **(own if isinstance(own, dict) else {}), **profile.env}).unsaved
 
 
 def _redaction(secrets: Any, redact: Any) -> str:

@@ -95,6 +95,10 @@ class Workspace(Protocol):
         """Make it. Errors: SpoolError, OSError."""
         ...
 
+    def begin(self) -> None:
+        """Note that an agent begins there. Errors: OSError."""
+        ...
+
     def keep_words(self, said: Mapping[str, Any]) -> None:
         """Keep what an agent ended with, for an attempt that finds its work done; {}: there is to be another end.
 
@@ -198,6 +202,9 @@ class Folder:
         return Opened(
             self._directory, self._home, returning, whose="shared" if self._kept else "none", submodules=links
         )
+
+    def begin(self) -> None:
+        """The work is where it belongs."""
 
     def keep_words(self, said: Mapping[str, Any]) -> None:
         """Nothing comes after this: there is no place that may be away."""

@@ -4,6 +4,7 @@
     repository_config    what a profile says of it: WorkspaceConfig; addresses of repositories, and which are the same
     workspace_layout     where everything lies: mirrors, and one folder for each attempt with its record
     workspace_retention  which workspaces there are, and which may go: only what the remote has
+    only_copies          which workspaces hold work that is on no remote, as notes for people
     room                 whether the disk on which it lies is full, and room for what must be written then
     git                  runs git, such that no repository's own settings run anything; whose fault an error is
     mirror               one mirror of each repository on this host, and its lock

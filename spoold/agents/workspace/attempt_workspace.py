@@ -22,6 +22,7 @@ from spoold.agents.workspace import (
     checkout,
     committing,
     lfs,
+    only_copies,
     publishing,
     room,
     secret_scan,
@@ -78,6 +79,7 @@ class RepositoryWorkspace:
         self._mirror = Mirror(self.places, config.repo)
         self._wall = wall
         self._held: int | None = None
+        self._unshown: int | None = None
         self._folder = self.places.workspace(task, environ.get("SPOOL_ROOT", ""))
         self._record = Record(
             task=task,
@@ -157,7 +159,7 @@ class RepositoryWorkspace:
             if self.resumed != self._done_at or self.config.resume != "work":
                 self.done = {}  # another machine has gone on from there, or nobody is to
             # From here on this is what a later attempt finds, should this one be killed.
-            self._note(saved=self.config.kind == "none", words=dict(self.done))
+            self._note(worked=False, saved=self.config.kind == "none", words=dict(self.done))
             room.keep(os.path.join(self._folder, workspace_layout.RECORD))
         except GitFailed as failed:
             self._abandon()
@@ -168,6 +170,13 @@ class RepositoryWorkspace:
             raise
         self._bring(home)
         return self.directory
+
+    def begin(self) -> None:
+        """Note that an agent begins here: from now on this may be the only copy of its work. Errors: OSError."""
+        if self.config.kind != "none":
+            self._unshown = only_copies.hold(self.places, self._folder, self._record)
+            self._note(worked=True)
+            room.keep(os.path.join(self._folder, workspace_layout.RECORD))
 
     def keep_words(self, said: Mapping[str, Any]) -> None:
         """Keep what the agent ended with: should all that is missing fail now, a later attempt needs no agent. On a
@@ -293,8 +302,10 @@ class RepositoryWorkspace:
             return
         self._note(ended=self._wall(), **({"words": {}} if over else {}))
         room.let_go(os.path.join(self._folder, workspace_layout.RECORD))
+        if self._unshown is not None:
+            os.close(self._unshown)
         os.close(self._held)
-        self._held = None
+        self._held = self._unshown = None
 
     def __enter__(self) -> RepositoryWorkspace:
         return self
@@ -365,9 +376,11 @@ class RepositoryWorkspace:
     def _abandon(self) -> None:
         """Leave nothing of a workspace that could not be made: no agent has been in it."""
         remove(self._folder)
+        only_copies.forget(self.places, self._folder)
         if self._aside:
             os.rename(self._aside, self._folder)
             self._follow(self._folder)
+            only_copies.forget(self.places, self._aside)
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -406,6 +419,7 @@ class RepositoryWorkspace:
             os.rename(newest, self._folder)
         os.close(held)
         self._follow(self._folder)
+        only_copies.forget(self.places, newest)
         return other
 
     def _saver(self) -> workspace_retention.Save:
@@ -425,14 +439,17 @@ class RepositoryWorkspace:
         return os.path.join(aside, "home")
 
     def _follow(self, folder: str) -> None:
-        """Tell the mirror where a worktree is now."""
+        """Tell the mirror where a worktree is now, and people where the only copy of work is."""
         record = workspace_layout.read_record(folder)
+        if record is not None:
+            only_copies.tell(self.places, folder, record)
         if record is not None and record.admin:
             checkout.moved(Mirror(self.places, record.config.repo), folder)
 
     def _note(self, **said: Any) -> None:
         self._record = self._record.model_copy(update=said)
         workspace_layout.write_record(self._folder, self._record)
+        only_copies.tell(self.places, self._folder, self._record)
 
 
 def collect(

@@ -2,6 +2,7 @@
 
     mirrors/HASH.git      the mirror of a repository; mirrors/HASH.lock its lock
     work/NAME/            a workspace: tree/ (what the agent sees), home/, keep.git/ (ours), record.json, lock
+    unsaved/NAME          the note that a workspace holds work which is on no remote (`only_copies`)
 
 Law: a record is replaced whole. A workspace without a readable record is half made: no agent has been in it. A
 workspace is in use as long as a process holds the lock of its folder, and the kernel lets go of it with the process.
@@ -32,7 +33,8 @@ RECORD = "record.json"
 class Record(Strict):
     """What is known of a workspace. start: the commit with which it began; base: the commit of the base then.
 
-    saved: whether nothing has been made there since the last save; ref and commit: what the remote was given, ''
+    worked: whether an agent has begun there (True where an earlier release made it); saved: whether nothing has been
+    made there since the last save; ref and commit: what the remote was given, ''
     for nothing; more_ref and more: the same of what lies beside the work; left_out: what could not be saved; ended:
     when it was closed (epoch, s), None while it is open. admin: the git directory of a worktree, '' for a clone;
     scans: what is looked for besides the task's secrets, None for nothing; leaks: where the work holds what looks
@@ -52,6 +54,7 @@ class Record(Strict):
     admin: str = ""
     submodules: dict[str, str] = {}
     began: float
+    worked: bool = True
     saved: bool = False
     ref: str = ""
     commit: str = ""
@@ -68,7 +71,8 @@ class Places:
     """The folders. top: where all of it lies; by default in the cache of this user."""
 
     def __init__(self, top: str | None = None, environ: Mapping[str, str] = os.environ) -> None:
-        cache = environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        home = environ.get("HOME") or os.path.expanduser("~")
+        cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
         self.top = top or os.path.join(cache, "spoold", "workspaces")
         root = environ.get("SPOOL_ROOT")
         if root and os.path.realpath(self.top).startswith(os.path.realpath(root) + os.sep):
@@ -78,6 +82,7 @@ class Places:
             )
         self.mirrors = os.path.join(self.top, "mirrors")
         self.work = os.path.join(self.top, "work")
+        self.unsaved = os.path.join(self.top, "unsaved")
 
     def make(self) -> None:
         """Make the folders; nobody else may look into them. Errors: OSError."""

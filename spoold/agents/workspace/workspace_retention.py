@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from spoold.agents.workspace import checkout, committing, publishing, workspace_layout
+from spoold.agents.workspace import checkout, committing, only_copies, publishing, workspace_layout
 from spoold.agents.workspace.git import Git, GitFailed, WorkspaceFailed
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.workspace_layout import Places, Record
@@ -72,6 +72,7 @@ def collect(
             if repo is not None and record.config.repo != repo:
                 continue
             record, why = _ended(folder, record, now, save, keep_s)
+            only_copies.tell(where, folder, record)
             if why:
                 unsaved = why.startswith((_NOT_SAVED, _ONLY_COPY))
                 judged.append(Judged(folder, record.task, False, _told(record, why), unsaved))
@@ -79,7 +80,9 @@ def collect(
                 ended[folder] = record
         finally:
             os.close(held)
-    return judged + _remove_safe(where, ended)
+    judged += _remove_safe(where, ended)
+    only_copies.forget_gone(where)
+    return judged
 
 
 def make_room(where: Places, quota_mb: int, now: float, save: Save) -> None:
@@ -153,6 +156,7 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
                 if record.config.kind != "none" and (lack := committing.lacking(Mirror(where, repo), folder, record)):
                     why = f"{_ONLY_COPY}: {quoted(lack[0])} and what it holds {ON_NO_REMOTE}"
                     judged.append(Judged(folder, record.task, False, why, unsaved=True))
+                    only_copies.tell(where, folder, record, lacking=True)
                     continue
                 _remove(where, folder, record)
                 judged.append(
@@ -202,6 +206,7 @@ def _remove(where: Places, folder: str, record: Record | None) -> None:
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, workspace_layout.RECORD))
     left = remove(folder)
+    only_copies.forget(where, folder)
     if record is not None and record.admin:
         checkout.forget(Mirror(where, record.config.repo), record)
     if left:

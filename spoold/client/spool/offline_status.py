@@ -27,7 +27,7 @@ from spoold.protocol.timestamps import moment
 from spoold.rules.answers.task_facts import Case
 from spoold.rules.attempts.attempt_costs import BEAT_EVERY
 from spoold.rules.cluster.election import MISSING, MISSING_MEND
-from spoold.rules.cluster.node_status import ASLEEP, count_workers, node_of
+from spoold.rules.cluster.node_status import ASLEEP, count_workers, left_warnings, node_of
 from spoold.rules.cluster.pool_clock import EQUAL_S
 from spoold.rules.cluster.pool_clock import warnings as clock_warnings
 from spoold.rules.gates.standing_requests import halted_by, paused_by
@@ -98,6 +98,7 @@ def listing(
         warnings=(
             *blocked,
             why or _why_listed(name, lease, store.read_only, mend_first=bool(blocked)),
+            *left_warnings(workers),
             *named(barriers(store.fs, counted.blocked)),
             *counted.misnamed.warnings(),
             *store.revisions.warnings[:SETTINGS_TOLD],

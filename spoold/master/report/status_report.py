@@ -29,7 +29,7 @@ from spoold.protocol.snapshot import Leadership as LeadershipPart
 from spoold.rules.alerts import Board, Changes, Figures, Space, notice, readings, task_id, unsure
 from spoold.rules.attempts.attempt_costs import spent_by
 from spoold.rules.attempts.durations import Estimates
-from spoold.rules.cluster.node_status import ASLEEP, count_workers, node_of
+from spoold.rules.cluster.node_status import ASLEEP, count_workers, left_warnings, node_of
 from spoold.rules.cluster.pool_clock import warnings as clock_warnings
 from spoold.rules.cluster.throughput import Tally, Tempo
 from spoold.rules.gates.lock_holders import LONG
@@ -327,6 +327,7 @@ class Reporting:
             halted=is_halted(desk),
             settings=desk.store.revisions.revision,
             warnings=(
+                *left_warnings(workers),
                 *_warnings(desk, growing),
                 *forecast.warnings(workers, awake, stuck),
                 *clock_warnings(pool_clock.by_host(self._beats.values())),

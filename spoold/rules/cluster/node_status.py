@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from spoold.protocol.amount import amount, clip
+from spoold.protocol.amount import amount, clip, some
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.names import TaskName
 from spoold.protocol.snapshot import Node, WorkerCounts
@@ -42,7 +42,7 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         types=(can.types or can.handlers) if can else (),
         tasks=tasks,
         since=beat.at if state == ASLEEP else "",
-        notes=bounded((*beat.notes, *_withheld(can))),
+        notes=bounded((*beat.left, *beat.notes, *_withheld(can))),
     )
 
 
@@ -51,6 +51,15 @@ def bounded(notes: Sequence[str]) -> tuple[str, ...]:
     shown = tuple(clip(note, NOTE_MAX) for note in notes[:NOTES_MAX])
     more = len(notes) - len(shown)
     return (*shown, f"{amount(more, 'more note')}, which its heartbeat has") if more else shown
+
+
+def left_warnings(workers: Iterable[Heartbeat]) -> list[str]:
+    """What programs of handlers left on the workers' machines: what several workers say, once."""
+    found = dict[str, list[str]]()
+    for worker in workers:
+        for note in bounded(worker.left):
+            found.setdefault(note, []).append(worker.node)
+    return [f"{some(nodes)}: {note}" for note, nodes in found.items()]
 
 
 def _withheld(can: Capabilities | None) -> Iterator[str]:

@@ -62,7 +62,8 @@ class Handler(Permits):
     task once its lease is over. secrets: the secrets of the worker that it gets, as variables of these names.
     max_concurrent: how many of its tasks run here at once. needs: programs that its command starts, so that a machine
     without one of them leaves the type to others. check: a command that must succeed before this worker takes its
-    tasks, with what it says of its version. about: what people are told of it, by name. instead: the types as
+    tasks, with what it says of its version. notes: a folder on this machine in which its program leaves notes for
+    people (`handler_notes`). about: what people are told of it, by name. instead: the types as
     which its tasks may run while a limit of their own type is closed, in order.
     """
 
@@ -79,6 +80,7 @@ class Handler(Permits):
     max_concurrent: Whole | None = Field(default=None, ge=1, le=4096)
     needs: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
+    notes: Directory | None = None
     about: dict[str, str] = {}
     instead: tuple[Word, ...] = ()
 
