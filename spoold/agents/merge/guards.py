@@ -135,14 +135,24 @@ def _commits(git: Git, tip: str, commit: str, overlap: int) -> Iterator[tuple[st
 def _too_large(git: Git, tip: str, commit: str, changes: list[_Change], most_mb: float) -> str:
     """Return which files have more than so many MiB, of what work changes or else of what one of its commits brings;
     '' for none. Errors: GitFailed."""
-    large = [one for one in changes if one.size > most_mb * (1 << 20)]
+    most = most_mb * (1 << 20)
+    large = [one for one in changes if one.size > most]
     where = "" if large else " in one of its commits"
-    if not large:
-        rows = git("rev-list", "--objects", commit, f"^{tip}").out.split("\n")
-        paths = {one: path for one, _, path in (row.partition(" ") for row in rows) if path}
-        found = ((paths[one], size) for one, size in sizes(git, paths).items() if size > most_mb * (1 << 20))
-        large = [_Change(legible(path), size) for path, size in found]
+    large = large or [one for one in _brought(git, tip, commit) if one.size > most]
     return some([f"{one.path} has {one.size / (1 << 20):.1f} MiB{where}" for one in large], _NAMED)
+
+
+def _brought(git: Git, tip: str, commit: str) -> Iterator[_Change]:
+    """Yield the files of all commits that are not in the branch yet, each content once, as git says them: they may be
+    too many to hold. Errors: GitFailed."""
+    with git.piped("rev-list", "--objects", commit, f"^{tip}") as objects:
+        asked = "cat-file", "--buffer", "--batch-check=%(objecttype) %(objectsize) %(rest)"
+        with git.piped(*asked, given=objects.fileno()) as said:
+            for row in said:
+                kind, _, rest = row.rstrip(b"\n").partition(b" ")
+                if kind == b"blob":
+                    size, _, path = rest.partition(b" ")
+                    yield _Change(legible(path.decode("utf-8", "surrogateescape")), int(size))
 
 
 def _fork(git: Git, tip: str, commit: str) -> str | None:

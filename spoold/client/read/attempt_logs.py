@@ -230,8 +230,8 @@ def work_done(store: Store, output: Any) -> str:
 
 
 def work_of_task(store: Store, info: TaskInfo) -> str:
-    """Return what the work of a task's agent came to, or what it merged, by the attempt that ended it, in one line; ''
-    for any other task. Errors: none."""
+    """Return what the work of a task's agent came to, or what it merged, by the attempt that ended it, in one line;
+    '' for any other task. Errors: none."""
     output = info.attempts[-1].output if info.completed_at and info.attempts else None
     return unsaved_of(output) or work_done(store, output)
 

@@ -105,6 +105,34 @@ def test_a_large_file_that_the_work_no_longer_has_keeps_it_out(remote: Remote, t
     assert land(remote, tmp_path, bad, max_file_mb=2).whole
 
 
+def test_the_files_of_many_commits_are_not_held_to_find_a_large_one(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All names of all commits were in memory twice, and a repository may have millions."""
+    with workspace(remote, tmp_path / "agents", "bad") as made:
+        tree = Path(made.open())
+        write(tree, {f"many/{number}": f"{number}" for number in range(500)} | {"large": "x" * (3 << 19)})
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "many", cwd=tree)
+        git("rm", "-q", "-r", "many", "large", cwd=tree)
+        write(tree, {"b.txt": "b\n"})
+        saved = made.save("work")
+    real, held = Git.__call__, list[int]()
+
+    def seen(self: Git, *words: str, **more: Any) -> Any:
+        done = real(self, *words, **more)
+        held.append(len(done.out))
+        return done
+
+    monkeypatch.setattr(Git, "__call__", seen)
+    config = MergeConfig(repos=(str(remote.path),), max_file_mb=1)
+    guards = Guards(config, People(), Scanner({}))
+    refused = guards.refused(Git(str(remote.path)), remote.first, Candidate("bad", saved.commit, saved.ref))
+    assert refused is not None
+    assert refused.detail == "large has 1.5 MiB in one of its commits, and a file may have 1 MiB"
+    assert max(held) < 1000
+
+
 def test_a_large_file_of_the_branch_is_not_of_the_work_that_takes_it_in(remote: Remote, tmp_path: Path) -> None:
     remote.land({"large.bin": "x" * (3 << 19), "gone.bin": "y" * (3 << 19)})
     with workspace(remote, tmp_path / "agents", "one") as made:
