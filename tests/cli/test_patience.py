@@ -12,6 +12,8 @@ import pytest
 
 from spoold.client.spool_client import SpoolClient
 from spoold.faces.cli.terminal import wait_progress
+from spoold.protocol.lifecycle import State
+from spoold.rules.answers.task_facts import Explanation
 from tests.cli.command import make, opened
 from tests.cli.commands import spool
 
@@ -87,4 +89,14 @@ def test_a_share_that_is_away_is_told_by_the_wait_alone(root: Path, capsys: pyte
     root.rename(root.with_name("elsewhere"))
     with wait_progress.saying_why(client, ["a"]):
         pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_task_that_begins_while_it_is_looked_at_is_not_said_not_to_have_begun(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`a has not begun: it runs on w-0001` was said of a task that began between two looks."""
+    runs = Explanation("a", State.CLAIMED.value, 1, "it runs on w-0001")
+    monkeypatch.setattr(SpoolClient, "explain", lambda *_: runs)
+    wait_progress._say(str(root), ["a"])
     assert capsys.readouterr().err == ""

@@ -43,6 +43,7 @@ from spoold.agents.workspace.git import (
 from spoold.agents.workspace.mirror import HEADS, Mirror
 from spoold.agents.workspace.repository_config import WorkspaceConfig, repository
 from spoold.agents.workspace.workspace_layout import Places, Record
+from spoold.pictures.wording import visible
 from spoold.protocol.errors import WrongValue
 from spoold.rules.redaction.masking import Scanner
 from spoold.system.remover import remove
@@ -523,9 +524,10 @@ def unknown(git: Git, repo: str, base: str, changed: Mapping[str, str], folder: 
     told = []
     for path, commit in changed.items():
         if path not in known:
-            told.append(f"{path}: a submodule that the base does not have, so nobody knows that {commit[:12]} exists")
+            why = f"a submodule that the base does not have, so nobody knows that {commit[:12]} exists"
+            told.append(visible(f"{path}: {why}"))
         elif why := _missing(known[path], commit, os.path.join(folder, "asked.git")):
-            told.append(f"{path}: the submodule's commit {commit[:12]} is not in {known[path]}: {why}")
+            told.append(visible(f"{path}: the submodule's commit {commit[:12]} is not in {known[path]}: {why}"))
     return told
 
 

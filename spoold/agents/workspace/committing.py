@@ -31,6 +31,7 @@ from spoold.agents.workspace.pack_request import Request
 from spoold.agents.workspace.push_check import Question
 from spoold.agents.workspace.sanitize import may_be_read
 from spoold.agents.workspace.workspace_layout import Record
+from spoold.pictures.wording import visible
 from spoold.protocol import codec, version
 from spoold.protocol.amount import clip
 from spoold.protocol.errors import BadFile, legible
@@ -96,9 +97,10 @@ def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Com
     told = [
         f"its own commits: {why}" if why and line.startswith("its own commits:") else line for line in made.left_out
     ]
-    left_out = tuple(clip(line, _LINE_MAX) for line in (*removed, *told))
+    left_out = tuple(clip(visible(line), _LINE_MAX) for line in (*removed, *told))
+    beside = {commit: visible(what) for commit, what in made.beside.items()}
     files = changed(keeper(folder), record.base, made.commit)
-    return made.model_copy(update={"left_out": left_out, "changed_files": files})
+    return made.model_copy(update={"left_out": left_out, "beside": beside, "changed_files": files})
 
 
 def changed(git: Git, base: str, commit: str) -> tuple[str, ...]:

@@ -159,9 +159,8 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
                     only_copies.tell(where, folder, record, lacking=True)
                     continue
                 _remove(where, folder, record)
-                judged.append(
-                    Judged(folder, record.task, True, _told(record, record.ref or "nothing was made there"))
-                )
+                where_to = ", ".join(ref for ref, _ in _given(record)) or "nothing was made there"
+                judged.append(Judged(folder, record.task, True, _told(record, where_to)))
             except (WorkspaceFailed, GitFailed, OSError) as failed:
                 why = str(failed)
                 judged.append(Judged(folder, record.task, False, why, unsaved=not why.startswith(STAYS)))
@@ -268,4 +267,4 @@ def _state(folder: str, record: Record) -> str:
     os.close(held)
     if not record.saved:
         return "not saved"
-    return "saved" if record.ref or record.config.kind == "none" else "no change"
+    return "saved" if _given(record) or record.config.kind == "none" else "no change"

@@ -286,6 +286,26 @@ def test_the_history_of_a_repository_within_comes_to_the_remote_beside_the_work(
         assert made.resumed == "refs/spool/edit/1", "what lies beside is not taken for the work"
 
 
+def test_what_is_said_of_a_name_with_a_line_break_is_one_line(remote: Remote, tmp_path: Path) -> None:
+    """It wrote lines of its own into the log of the attempt."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        write(tree, {"b.txt": "two\n"})
+        git("checkout", "-q", "-b", "side", cwd=tree)
+        git("add", "-A", cwd=tree)
+        git("commit", "-q", "-m", "aside", cwd=tree)
+        commit = git("rev-parse", "HEAD", cwd=tree)
+        git("checkout", "-q", "-", cwd=tree)
+        git("branch", "-q", "-D", "side", cwd=tree)
+        heads = tree / ".git" / "refs" / "heads"
+        (heads / "x\nspoold.agents: done").write_text(f"{commit}\n")
+        (heads / "y\nz").write_text("no commit\n")
+        saved = made.save("work")
+    said = (*saved.beside, *saved.left_out, *saved.amiss)
+    assert "x\\nspoold.agents: done" in "".join(said), said
+    assert not [line for line in said if "\n" in line]
+
+
 def test_a_clone_of_another_repository_is_beside_the_work_and_not_amiss(remote: Remote, tmp_path: Path) -> None:
     """What it says of its remotes is the agent's own word: what it pushed to a folder of its own was lost."""
     (tmp_path / "other").mkdir()

@@ -13,6 +13,7 @@ import pytest
 
 from spoold.agents.workspace import committing, packer
 from spoold.agents.workspace.attempt_workspace import collect
+from spoold.pictures.wording import visible
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.refused import ALONE, FILES, HISTORY, Made
 from tests.agents.workspace.repos import Remote, git, workspace, write
@@ -63,7 +64,7 @@ def broken(made: Made, remote: Remote, told: Sequence[str]) -> Iterator[str]:
     there = set(git("rev-list", "--objects", "--no-object-names", "--all", cwd=remote.path).split())
     yield from (f"lost: {one}" for one in sorted(made.good - there))
     text = "\n".join(told)
-    yield from (f"not named: {words}" for words in made.named if not any(word in text for word in words))
+    yield from (f"not named: {words}" for words in made.named if not any(visible(word) in text for word in words))
 
 
 @pytest.mark.turns

@@ -109,7 +109,8 @@ def test_what_lies_beside_the_work_is_pushed_again_too(remote: Remote, host: Pat
         more = made.save("saved").more
     commit = remote.commit(more)
     git("update-ref", "-d", more, cwd=remote.path)
-    assert told(host) == {"edit": (True, "nothing was made there")}
+    assert find(Places(str(host)), "edit").state == "saved"
+    assert told(host) == {"edit": (True, more)}, "it said that nothing was made there"
     assert remote.refs() == {more: commit}
 
 

@@ -75,9 +75,12 @@ def _say(directory: str, ids: Sequence[str]) -> None:
     # The wait itself reports an unreadable spool, after a while.
     with contextlib.suppress(SpoolError, OSError), SpoolClient(directory) as spool:
         found = spool.locate_all(ids)
-        if not found or any(one.state not in (State.PENDING, State.WAITING, State.READY) for one in found):
+        unbegun = (State.PENDING, State.WAITING, State.READY)
+        if not found or any(one.state not in unbegun for one in found):
             return
         answer = spool.explain(found[0].id)
+        if answer.state not in unbegun:  # it has begun since
+            return
         change = f" What would change it: {answer.reasons[0].change}." if answer.reasons else ""
         remark(f"spool: {answer.id} has not begun: {sentence(answer.verdict)}.{change}")
 
