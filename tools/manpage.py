@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from spoold import __version__
+from spoold.faces.cli import panels
 from spoold.faces.cli.app import build
 
 _EXAMPLE, _EXIT = "Example: ", "Exit codes: "
@@ -25,9 +26,9 @@ def pages() -> dict[str, str]:
     top = _context(group, "spool", None)
     verbs = {name: group.get_command(top, name) for name in group.list_commands(top)}
     whole = _paragraphs(group.epilog)
-    found = {"spool.1": "\n".join(_page(top, whole, {name: verb.help or "" for name, verb in verbs.items()}))}
+    found = {"spool.1": "\n".join(_page(top, whole, list(verbs)))}
     for name, verb in verbs.items():
-        found[f"spool-{name}.1"] = "\n".join(_page(_context(verb, name, top), whole, {}))
+        found[f"spool-{name}.1"] = "\n".join(_page(_context(verb, name, top), whole, []))
     return {name: f"{page}\n" for name, page in found.items()}
 
 
@@ -47,8 +48,8 @@ def _context(command: Any, name: str, parent: Any) -> Any:
     return command.context_class(command, info_name=name, parent=parent, **settings)
 
 
-def _page(context: Any, whole: list[str], verbs: dict[str, str]) -> Iterator[str]:
-    """The lines of one page. whole: the paragraphs below the help of all verbs; verbs: name → help, in spool.1."""
+def _page(context: Any, whole: list[str], verbs: list[str]) -> Iterator[str]:
+    """The lines of one page. whole: the paragraphs below the help of all verbs; verbs: their names, in spool.1."""
     command, name = context.command, context.command_path.replace(" ", "-")
     paragraphs, below = _paragraphs(command.help), _paragraphs(command.epilog)
     yield f'.TH {name.upper().replace("-", chr(92) + "-")} 1 "" "spoold {__version__}" "spoold"'
@@ -67,7 +68,7 @@ def _page(context: Any, whole: list[str], verbs: dict[str, str]) -> Iterator[str
             records[parameter.param_type_name].append(record)
     yield from _section("ARGUMENTS", records["argument"])
     yield from _section("OPTIONS", records["option"])
-    yield from _section("COMMANDS", [(verb, _first(_paragraphs(text))) for verb, text in verbs.items()])
+    yield from _commands() if verbs else ()
     examples = [text.removeprefix(_EXAMPLE) for text in below if text.startswith(_EXAMPLE)]
     if examples:
         yield ".SH EXAMPLES"
@@ -80,6 +81,17 @@ def _page(context: Any, whole: list[str], verbs: dict[str, str]) -> Iterator[str
     yield ".SH SEE ALSO"
     others = (".BR spool (1)",) if not verbs else (f".BR spool\\-{_text(verb)} (1)" for verb in verbs)
     yield from others
+
+
+def _commands() -> Iterator[str]:
+    """The verbs by groups, as `spool --help` has them."""
+    yield ".SH COMMANDS"
+    before = ""
+    for title, names, said in panels.rows():
+        if title != before:
+            yield f".SS {_text(title)}"
+        yield from (".TP", f".B {_text(names)}", _text(said)) if said else (".PP", _text(names))
+        before = title
 
 
 def _section(title: str, records: list[tuple[str, str]]) -> Iterator[str]:

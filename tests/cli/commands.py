@@ -24,9 +24,10 @@ class Done:
         return self.out.splitlines()
 
 
-def spool(*words: str, stdin: bytes = b"", root: Path | None = None) -> Done:
-    """Run the command in this process; root is what SPOOL_DIR says."""
+def spool(*words: str, stdin: bytes = b"", root: Path | None = None, columns: int | None = None) -> Done:
+    """Run the command in this process; root is what SPOOL_DIR says, columns how wide its terminal is."""
     env = {"SPOOL_DIR": str(root) if root else None, "HOME": "/nonexistent", "XDG_CONFIG_HOME": None}
+    env |= {"COLUMNS": str(columns)} if columns is not None else {}
     done = CliRunner().invoke(build(words), list(words), input=stdin, env=env, prog_name="spool")
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception

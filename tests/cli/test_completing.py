@@ -136,4 +136,4 @@ def test_without_a_name_it_is_the_current_shell(monkeypatch: pytest.MonkeyPatch)
 
 def test_help_names_the_shells() -> None:
     done = run("--help")
-    assert "--show-completion [bash|zsh|fish]" in done.out
+    assert "--show-completion [SHELL]" in done.out

@@ -6,16 +6,47 @@ import sys
 
 import pytest
 
-from spoold.faces.cli.app import VERBS, verb_of
+from spoold.faces.cli.app import verb_of
+from spoold.faces.cli.panels import GROUPS, START, VERBS
 from spoold.store.task_location import PREFIX_MIN
 from tests.cli.commands import spool
 
 
-def test_the_help_names_every_verb() -> None:
-    done = spool("--help")
-    listed = {line.split()[0] for line in done.lines if line.startswith("  ") and line.split()}
-    assert set(VERBS) <= listed
+def test_the_help_names_every_verb_in_one_row_of_a_group() -> None:
+    done = spool("--help", columns=80)
+    listed = [verb for row in rows_of(done.lines) for verb in row]
+    assert sorted(listed) == sorted(VERBS)
+    assert "start here  run, submit, status, top, explain" in done.out
+    assert set(START) <= set(VERBS)
     assert "Exit codes: 0 well, 1 a task failed" in done.out
+
+
+def test_the_help_is_short_and_no_row_of_it_is_cut_or_broken() -> None:
+    done = spool("--help", columns=80)
+    assert len(done.lines) <= 60
+    assert max(map(len, done.lines)) <= 80
+    assert "..." not in done.out.partition("Commands:")[2]
+    assert all(1 <= len(row) <= 2 for row in rows_of(done.lines))
+    assert all(sum(len(verbs) for verbs, _ in some) <= 9 for some in GROUPS.values())
+
+
+def test_on_a_narrow_terminal_no_word_of_the_help_is_lost() -> None:
+    wide, narrow = spool("--help", columns=200), spool("--help", columns=50)
+    assert narrow.out.partition("Commands:")[2].split() == wide.out.partition("Commands:")[2].split()
+
+
+def test_the_list_of_verbs_costs_no_start_of_theirs() -> None:
+    code = "import sys; from spoold.faces.cli.app import build; build(['--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = [name for name in done.stdout.split() if name.startswith("spoold.faces.cli.verbs.")]
+    assert loaded == ["spoold.faces.cli.verbs.init"]
+
+
+def rows_of(lines: list[str]) -> list[list[str]]:
+    """The verbs of each row of the list, without what they do."""
+    begin = lines.index("Commands:") + 2
+    shown = lines[begin : lines.index("", begin)]
+    return [re.split(r" {2,}", line[12:].strip())[0].split(", ") for line in shown]
 
 
 @pytest.mark.parametrize("verb", VERBS)

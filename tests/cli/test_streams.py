@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.app import VERBS
+from spoold.faces.cli.panels import VERBS
 from tests.cli.commands import environment, spool
 
 PATIENCE_S = 60

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.faces.cli.app import VERBS
+from spoold.faces.cli.panels import VERBS
 from tests.cli.help import sentences
 from tools.manpage import pages, write
 
@@ -17,7 +17,8 @@ ROFF = {"\\-": "-", "\\e": "\\", "\\(aq": "'", "\\(ga": "`", "\\(dq": '"', "\\(h
 
 def read(page: str) -> str:
     """The words of a page, in one line: no request, no escape."""
-    lines = [line.removeprefix(".B ") for line in page.splitlines() if not re.match(r"\.(?!B )", line)]
+    kept = [line for line in page.splitlines() if not re.match(r"\.(?!B |SS )", line)]
+    lines = [re.sub(r"^\.(B|SS) ", "", line) for line in kept]
     text = re.sub(r"\\\[u([0-9A-F]{4})\]", lambda code: chr(int(code[1], 16)), " ".join(lines))
     text = re.sub("|".join(map(re.escape, ROFF)), lambda found: ROFF[found[0]], text)
     return " ".join(text.split())
@@ -42,7 +43,7 @@ def test_a_sentence_that_is_missing_would_be_seen() -> None:
 
 def test_no_line_of_the_help_is_taken_for_a_request() -> None:
     """A line of text that began with a dot would vanish, and what it says with it."""
-    known = r"\.(TH|SH|PP|TP|B|BR|nf|fi)( |$)"
+    known = r"\.(TH|SH|SS|PP|TP|B|BR|nf|fi)( |$)"
     for name, page in PAGES.items():
         assert [
             line for line in page.splitlines() if line.startswith((".", "'")) and not re.match(known, line)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from spoold.faces.cli.app import VERBS
+from spoold.faces.cli.panels import VERBS
 from spoold.protocol.lifecycle import MOVES
 from spoold.worker.handlers.handler import Handler
 from spoold.worker.handlers.worker_config import WorkerConfig

@@ -1,6 +1,7 @@
 """The `spool` command.
 
-    app         the module of each verb; the global options
+    app         the application of a command line; the global options
+    panels      the verbs by groups: the module of each, and the rows of `spool --help`
     verbs       what the verbs do: one module for a verb, or for a few that belong together
     terminal    what verbs share: options, selection, output, errors and exit codes
 

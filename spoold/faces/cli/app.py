@@ -1,7 +1,7 @@
-"""The application: the module of each verb, and the global options.
+"""The application: the verbs of a command line, and the global options.
 
-Law: the order of VERBS is the order in `spool --help`. A command line that clearly names a verb imports the module of
-that verb and no other, and builds no other verb, since a short command spends most of its time at the start.
+Law: a command line that clearly names a verb imports the module of that verb and no other, and builds no other verb,
+since a short command spends most of its time at the start. `spool --help` needs none.
 
 Touches: the terminal, the environment.
 """
@@ -11,90 +11,46 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from spoold.faces.cli import panels
+from spoold.faces.cli.panels import VERBS
 from spoold.faces.cli.terminal.completion import InstallOption, ShowOption
 from spoold.faces.cli.terminal.global_options import Session
 from spoold.faces.cli.terminal.group import SpoolGroup, Verb
 from spoold.faces.cli.terminal.output import print_line
 from spoold.protocol.version import __version__
 
-# verb → module of `verbs`; in the order in which `spool --help` shows them.
-VERBS = {
-    "submit": "submit",
-    "run": "run",
-    "agent": "agent",
-    "agents": "agents",
-    "plan": "plan",
-    "status": "status",
-    "web": "web",
-    "top": "top",
-    "metrics": "metrics",
-    "ls": "ls",
-    "show": "task_details",
-    "explain": "task_details",
-    "tree": "task_details",
-    "graph": "drawings",
-    "timeline": "drawings",
-    "report": "drawings",
-    "trace": "trace",
-    "result": "results",
-    "logs": "results",
-    "wait": "wait",
-    "cancel": "task_control",
-    "retry": "task_control",
-    "hold": "task_control",
-    "release": "task_control",
-    "tell": "task_control",
-    "asks": "open_questions",
-    "approve": "open_questions",
-    "reject": "open_questions",
-    "ask": "open_questions",
-    "checkpoint": "checkpoint",
-    "history": "event_log",
-    "events": "event_log",
-    "workers": "workers",
-    "drain": "workers",
-    "pause": "flow_control",
-    "resume": "flow_control",
-    "limits": "flow_control",
-    "halt": "flow_control",
-    "budget": "flow_control",
-    "reserve": "reserve",
-    "locks": "reserve",
-    "merge": "merge",
-    "workspace": "workspace",
-    "context": "context",
-    "mcp": "mcp",
-    "init": "init",
-    "up": "daemons",
-    "master": "daemons",
-    "worker": "daemons",
-    "config": "config",
-    "gc": "housekeeping",
-    "fsck": "housekeeping",
-    "doctor": "doctor",
-    "install-units": "install_units",
-}
-
 # Set by the scripts of `completion`, when a shell asks for completions.
 COMPLETE = "_SPOOL_COMPLETE"
 
-EPILOG = """Example: spool --spool /mnt/spool submit --type review --input '{"file": "a.py"}'
-
-Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad file, 4 not found,
+EPILOG = """Exit codes: 0 well, 1 a task failed or a check found something, 2 usage or a bad file, 4 not found,
 69 the spool is unavailable, 70 a bug of ours, 74 stdout cannot be written, 124 a wait timed out,
 130 interrupted."""
+
+
+# Command lines that run no verb. Since a group must have one, they have the cheapest.
+_NO_VERB = (["--version"], ["--help"], ["-h"])
+
+
+class Spool(SpoolGroup):
+    """The `spool` command, whose help has its verbs by groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs. ctx, formatter: the parser's own."""
+        with formatter.section("Commands"):
+            for line in panels.lines(formatter.width):
+                formatter.write(f"{line}\n")
 
 
 def build(argv: Sequence[str]) -> typer.Typer:
     """Return the application for a command line: with the one verb that it names, or with all if none is clear."""
     app = typer.Typer(
         name="spool",
-        cls=SpoolGroup,
+        cls=Spool,
         no_args_is_help=True,
         add_completion=False,  # `completion` has these options, with the shell's name
         rich_markup_mode=None,  # plain help starts twice as fast, and can be searched and piped
@@ -108,8 +64,8 @@ def build(argv: Sequence[str]) -> typer.Typer:
     app.callback(epilog=EPILOG)(_global_options)
     verb = verb_of(argv)
     modules = [VERBS[verb]] if verb in VERBS else list(dict.fromkeys(VERBS.values()))
-    if list(argv) == ["--version"]:
-        modules = ["init"]  # a group must have a verb; this one is cheapest
+    if list(argv) in _NO_VERB and COMPLETE not in os.environ:
+        modules = ["init"]
     for module in modules:
         import_module(f"spoold.faces.cli.verbs.{module}").register(app)
     if verb in VERBS:  # its module may have other verbs, too, and to build a verb takes long
@@ -157,7 +113,7 @@ def _global_options(
             "else ~/.config/spoold/config.toml, else /etc/spoold/*.toml.",
         ),
     ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Daemons log everything; errors show a traceback.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Daemons log all; errors show a traceback.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,

@@ -131,7 +131,7 @@ SHELLS = ("bash", "zsh", "fish")
 OPTIONS = ("--show-completion", "--install-completion")
 # Stands for a shell without a name; no shell is called so.
 CURRENT = "."
-_METAVAR = f"[{'|'.join(SHELLS)}]"
+_METAVAR = "[SHELL]"
 
 
 def named(args: Iterable[str]) -> list[str]:
@@ -172,7 +172,7 @@ ShowOption = Annotated[
         metavar=_METAVAR,
         callback=_show,
         is_eager=True,
-        help="Print a shell's completion script; without a name, for the current shell.",
+        help="Print the completions for bash, zsh or fish.",
     ),
 ]
 InstallOption = Annotated[
@@ -182,6 +182,6 @@ InstallOption = Annotated[
         metavar=_METAVAR,
         callback=_install,
         is_eager=True,
-        help="Install that script for yourself.",
+        help="Install them; without a name, for this shell.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""The verbs: one module for a verb, or for a few that belong together, in the order of `spool --help`.
+"""The verbs: one module for a verb, or for a few that belong together.
 
     submit           tasks from files, standard input, options or a command
     run              a command as if it ran here
@@ -34,5 +34,5 @@
     install_units    units for systemd
 
 Law: a verb that waits or shows as another one does imports that one in the function that needs it, never at the top.
-`register` of a module adds its verbs, in the order of the help.
+`register` of a module adds its verbs.
 """
