@@ -1,6 +1,7 @@
-"""`spool ls --long`: what there is to know of each task, and what it costs to say so."""
+"""`spool ls`: what there is to know of each task, and what it costs to say so."""
 
 import json
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,6 +71,33 @@ def test_people_see_the_same_in_columns(root: Path) -> None:
     assert "10 m" in shown
     assert shown.endswith("wrote [2Jb.py")
     assert spool("ls", "--long", "-q", "--limit", "1", root=root).lines == ["held"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "shown"),
+    [
+        ({"command": ["sh", "-c", "echo 'a b'\nls"]}, "command", """sh -c 'echo '"'"'a b'"'"' ls'"""),
+        ({"command": "make test"}, "command", "make test"),
+        ({"python": "jobs:clean", "args": [1]}, "python", "jobs:clean"),
+        ({"agent": "coder", "prompt": "Fix it.\nThen test."}, "coder", "Fix it. Then test."),
+        ({"type": "coder", "input": {"prompt": "Fix it."}}, "coder", "Fix it."),
+        ({"type": "review", "input": {"path": "ä.py"}}, "review", '{"path": "ä.py"}'),
+        ({"type": "tick"}, "tick", "-"),
+    ],
+)
+def test_a_list_says_what_a_task_runs_and_how_old_it_is(
+    tmp_path: Path, content: dict[str, Any], kind: str, shown: str
+) -> None:
+    root = make(tmp_path / "s")
+    put(root, f"waiting/type=t/5000.{encode_order(int((time.time() - 3600) * 1e6), 1)}.one.a1f0c0.json", content)
+    put(root, "pending/new.json", {"id": "new", **content, "created_at": ago(120)})
+    (root / "pending" / "torn.json").write_text("{")
+    rows = {line.split()[0]: re.split(r" {2,}", line) for line in spool("ls", root=root).lines}
+    assert rows["ID"] == ["ID", "STATE", "TYPE", "AGE", "COMMAND"]
+    assert (rows["one"][1], rows["one"][2], rows["one"][4]) == ("waiting", kind, shown)
+    assert rows["one"][3].startswith("1 h")
+    assert rows["new"][3].startswith("2 m")
+    assert rows["torn.json"][1:3] == ["pending", "-"]
 
 
 def test_a_wrong_clock_of_a_worker_makes_it_neither_silent_nor_young(root: Path) -> None:

@@ -238,10 +238,10 @@ def test_ls_in_its_three_forms(root: Path, run: Run) -> None:
     end(root, "b", "failed")
     put(root, "ready/type=t/5000.0000000001-1.c.a2f1c0.json", {"id": "c", "type": "t", "batch": "b2"})
     assert [line.split()[:3] for line in run("ls").lines] == [
-        ["ID", "STATE", "ATTEMPT"],
-        ["c", "ready", "2"],
-        ["a", "completed", "1"],
-        ["b", "failed", "1"],
+        ["ID", "STATE", "TYPE"],
+        ["c", "ready", "t"],
+        ["a", "completed", "t"],
+        ["b", "failed", "t"],
     ]
     assert run("ls", "-q", "--state", "failed,completed").lines == ["a", "b"]
     assert run("ls", "-q", "--batch", "b1", "--limit", "1").lines == ["a"]

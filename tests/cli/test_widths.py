@@ -3,11 +3,13 @@
 import io
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from spoold.faces.cli.terminal import output
+from spoold.protocol.names import encode_order
 from tests.cli.command import make
 from tests.cli.commands import spool
 from tests.cli.test_verbs import end, put
@@ -25,7 +27,8 @@ def root(tmp_path: Path) -> Path:
     root = make(tmp_path / "s")
     message = "the model answered with a sentence that is much longer than forty columns are"
     end(root, "bad", "failed", error={"code": "EXIT_NONZERO", "message": message})
-    put(root, "ready/type=t/5000.0000000001-1.open.a1f0c0.json", {"id": "open", "type": "t"})
+    order = encode_order(int((time.time() - 7200) * 1e6), 1)
+    put(root, f"ready/type=t/5000.{order}.open.a1f0c0.json", {"id": "open", "type": "t", "input": {"file": "a.py"}})
     return root
 
 
@@ -51,14 +54,23 @@ def test_a_table_is_a_block_for_each_row(root: Path) -> None:
     assert spool("ls", root=root).lines == [
         "id: open",
         "state: ready",
-        "attempt: 1",
-        "lane: type=t",
+        "type: t",
+        "age: 2 h",
+        'command: {"file": "a.py"}',
         "",
         "id: bad",
         "state: failed",
-        "attempt: 1",
-        "worker: w-aaaaa",
+        "type: t",
+        "age: 0 s",
     ]
+
+
+def test_a_command_is_cut_where_the_terminal_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(root, "pending/long.json", {"id": "long", "command": ["echo", *("word" for _ in range(50))]})
+    monkeypatch.setattr(output, "width", lambda *_: 80)
+    lines = spool("ls", root=root).lines
+    assert lines[1].endswith("word …")
+    assert max(map(len, lines)) == len(lines[1]) in (79, 80)
 
 
 def test_a_pipe_has_no_width() -> None:

@@ -13,14 +13,14 @@ from functools import cached_property
 
 from spoold.client.read.attempt_logs import last_line
 from spoold.client.read.gate_facts import facts_seen, parents_seen
-from spoold.client.read.task_info import kind_of, read_content, reason_of, text_in
+from spoold.client.read.task_info import age_of, kind_of, read_content, reason_of
 from spoold.client.spool.spool_status import judged_at
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lanes import kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, order_micros, parse_ended, parse_log
+from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result
 from spoold.protocol.timestamps import moment
@@ -99,15 +99,11 @@ class _Listing:
         content = {} if lane is not None and name is not None else read_content(self._store, located)
         kind = lane.own_type if lane is not None else kind_of(content)
         spent = None if last is None else last.total or last
-        if name is not None:
-            age_s: float | None = self._now - order_micros(name.order) / 1e6
-        else:
-            age_s = self._since(text_in(content, "created_at"))
         return Row(
             id=located.id,
             state=located.state.value,
             type=kind,
-            age_s=_positive(age_s),
+            age_s=_positive(age_of(self._store, located, content, self._now)),
             running_s=_positive(self._since(running.since, self._ahead(located.node))) if running else None,
             attempt=located.attempt,
             failures=name.failures if name else None,

@@ -7,6 +7,8 @@ that cannot be read is left out.
 from __future__ import annotations
 
 import contextlib
+import json
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +20,7 @@ from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, order_micros, parse_archived, parse_ended, rank_of
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Result, Total, why_ended
+from spoold.protocol.timestamps import moment
 from spoold.rules.answers.task_history import Told, messages
 from spoold.rules.attempts.attempt_costs import total_of
 from spoold.store import approval_answers, control, heartbeats, task_location
@@ -176,6 +179,51 @@ def kind_of(content: dict[str, Any]) -> str:
         or text_in(content, "agent")
         or ("command" if content.get("command") else "python" if "python" in content else "")
     )
+
+
+def runs_of(content: dict[str, Any]) -> str:
+    """Return what a task runs, for a line of a list: its command, function or prompt, or else its input; '' where its
+    content has none of them. Errors: none.
+    """
+    said = content.get("input")
+    own = said if isinstance(said, dict) else {}
+    for value in (content.get("command"), content.get("python"), content.get("prompt"), own.get("prompt")):
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return shlex.join(map(str, value))
+    return "" if said in (None, {}) else json.dumps(said, ensure_ascii=False)
+
+
+def age_of(store: Store, located: Located, content: dict[str, Any], now: float) -> float | None:
+    """Return how long ago (s) a task was admitted; of one that is no task yet, or has ended, how long ago it was
+    submitted: as it says itself, else by the time of its file, which moves leave alone. now: s since 1970.
+
+    None where nothing says it. Errors: none.
+    """
+    if located.name is not None:
+        return max(0.0, now - order_micros(located.name.order) / 1e6)
+    at = moment(text_in(content, "created_at"))
+    if at is None:
+        with contextlib.suppress(OSError):
+            at = store.fs.stat(located.path).mtime_ns / 1e9
+    return None if at is None else max(0.0, now - at)
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """One task in a list for people. age_s: as of `age_of`; runs: as of `runs_of`."""
+
+    located: Located
+    type: str
+    age_s: float | None
+    runs: str
+
+
+def brief(store: Store, located: Located, now: float) -> Brief:
+    """Return a task for a list, which costs one read of its file. Errors: none."""
+    content = read_content(store, located)
+    return Brief(located, kind_of(content), age_of(store, located, content, now), runs_of(content))
 
 
 def reason_of(store: Store, located: Located, last: Result | None) -> str:

@@ -36,6 +36,8 @@ T = TypeVar("T")
 SENTENCE_MAX = 2000
 # On a terminal with fewer columns a table cannot be read.
 STACK_BELOW = 60
+# Characters of a cell, and the fewest of a last one that is cut where the terminal ends.
+CELL_MAX, LAST_LEAST = 120, 20
 
 # Control characters, also those of 8 bits, marks for right-to-left text, and lone surrogates.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -161,17 +163,21 @@ def stacks(columns: int | None) -> bool:
     return columns is not None and columns < STACK_BELOW
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print columns, each as wide as its widest cell, the last not padded; on a narrow terminal a block per row."""
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, fit: bool = False) -> None:
+    """Print columns, each as wide as its widest cell, the last not padded; on a narrow terminal a block per row.
+
+    fit: cut the last one where the terminal ends, but leave it LAST_LEAST columns.
+    """
     cells = [[one_line(str(cell)) for cell in row] for row in [header, *rows]]
     if stacks(columns := width()):
         for line in stacked(cells[0], cells[1:], columns):
             print_line(line)
         return
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    room = max(LAST_LEAST, columns - sum(widths[:-1]) - 2 * (len(widths) - 1)) if fit and columns else CELL_MAX
     for row in cells:
         padded = [cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=False)]
-        print_line("  ".join([*padded, row[-1]]).rstrip())
+        print_line("  ".join([*padded, one_line(row[-1], room)]).rstrip())
 
 
 def stacked(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int | None) -> Iterator[str]:
@@ -184,7 +190,7 @@ def stacked(header: Sequence[str], rows: Iterable[Sequence[str]], columns: int |
                 yield wrapped(f"{name.lower()}: {cell}", columns, "  ")
 
 
-def one_line(text: str, limit: int = 120) -> str:
+def one_line(text: str, limit: int = CELL_MAX) -> str:
     """Return the text without line breaks and control characters, cut to the limit."""
     flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,6 +1,7 @@
 """`spool ls`: the tasks of a spool.
 
-Law: without --long, --type and --batch, names alone are read, and no task file is opened.
+Law: with --quiet or --json, and without --long, --type and --batch, names alone are read, and no task file is opened.
+A table for people reads the file of each task that it shows.
 
 Touches: the terminal.
 """
@@ -45,16 +46,16 @@ def ls(
         typer.Option(
             "--long",
             "-l",
-            help="Also type, age, run time, charges on its retry budget, its worker's silence, tokens, cost, why it "
-            "waits or failed, and the last line of its log. With --json, too.",
+            help="In place of its command: run time, attempt, charges on its retry budget, its worker and that one's "
+            "silence, tokens, cost, why it waits or failed, and the last line of its log. With --json, too.",
         ),
     ] = False,
     as_json: output.JsonOption = False,
 ) -> None:
-    """List tasks.
+    """List tasks: id, state, type, age and command.
 
-    Ordered by state: pending first, rejected last. Options select the tasks that fit all of them. A plain list reads
-    only names, and is the fastest.
+    Ordered by state: pending first, rejected last. Options select the tasks that fit all of them. The age is that of
+    the task: since it was admitted, or submitted. With -q or --json only names are read, which is the fastest.
     """
     selection = task_selection.selection_of(batches, types, states)
     with session(ctx).spool() as spool, spool.reaching():
@@ -68,8 +69,7 @@ def ls(
             for located in rows:
                 output.print_line(output.one_line(located.id, 300))
         else:
-            header = ("ID", "STATE", "ATTEMPT", "WORKER", "LANE")
-            output.print_table(header, [_cells(located) for located in rows])
+            output.print_table(("ID", "STATE", "TYPE", "AGE", "COMMAND"), _briefs(spool, rows), fit=True)
 
 
 def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterator[Located]:
@@ -103,7 +103,7 @@ def _long_cells(row: Row) -> tuple[object, ...]:
     charged = None if row.failures is None else row.failures + (row.crashes or 0)
     return (
         row.id,
-        f"{row.state} (archived)" if row.archived else row.state,
+        _state(row.state, row.archived),
         output.one_line(row.type, 40) or "-",
         *("-" if seconds is None else length(seconds) for seconds in (row.age_s, row.running_s)),
         row.attempt or "-",
@@ -117,9 +117,23 @@ def _long_cells(row: Row) -> tuple[object, ...]:
     )
 
 
-def _cells(located: Located) -> tuple[object, ...]:
-    state = f"{located.state} (archived)" if located.archived else located.state
-    return (located.id, state, located.attempt or "-", located.node or "-", located.lane or "-")
+def _briefs(spool: SpoolClient, rows: Iterable[Located]) -> Iterator[tuple[object, ...]]:
+    from spoold.client.read.task_info import brief
+
+    now = spool.store.clock.wall()
+    for located in rows:
+        said = brief(spool.store, located, now)
+        yield (
+            located.id,
+            _state(located.state.value, located.archived),
+            output.one_line(said.type, 40) or "-",
+            "-" if said.age_s is None else length(said.age_s),
+            said.runs or "-",
+        )
+
+
+def _state(state: str, archived: bool) -> str:
+    return f"{state} (archived)" if archived else state
 
 
 def _as_json(located: Located) -> dict[str, Any]:
