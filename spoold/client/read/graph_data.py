@@ -172,6 +172,38 @@ def _cause(store: Store, located: Located, counted: Result | None) -> tuple[str,
     return str(counted.error.cause or counted.error.code), counted.error.message
 
 
+Known = dict[str, Located | None]
+
+
+def states_known(store: Store) -> Known:
+    """Return every task by its key, for a caller that asks for the parents of many: one look at the spool in place of
+    one for each. Errors: OSError.
+    """
+    return {key(one.id): one for one in task_location.iter_tasks(store) if one.state is not State.REJECTED}
+
+
+def parents_seen(store: Store, content: dict[str, Any], path: str, known: Known) -> list[tuple[Bond, str, str]]:
+    """Return what a task waits for or waited for, in the order of its file: the bond, the id or the batch, and the
+    state of that task; UNKNOWN where the spool has no such task, '' for a batch.
+
+    known: what was looked for already; what is not in it is added. Errors: OSError.
+    """
+    needs = needs_of(content, path)
+    ids = [need.key for need in needs if need.bond is not Bond.BATCH and need.key not in known]
+    found = {key(one.id): one for one in task_location.locate_many(store, ids).values()} if ids else {}
+    known |= {one: found.get(one) for one in ids}
+    seen = []
+    for need in needs:
+        located = known.get(need.key)
+        if need.bond is Bond.BATCH:
+            seen.append((need.bond, text_in(content, Bond.BATCH.value), ""))
+        elif located is None or located.state is State.REJECTED:
+            seen.append((need.bond, need.key, UNKNOWN))
+        else:
+            seen.append((need.bond, located.id, located.state.value))
+    return seen
+
+
 def _with_trees(tasks: list[Task], parents: Mapping[str, str]) -> list[Task]:
     """The tasks, of which those with children have what all of these came to. parents: of a task's key, the key."""
     none = Total(attempts=0)

@@ -9,7 +9,7 @@ Touches: the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,7 @@ from spoold.faces.cli.terminal.output import JsonOption, few, print_json, print_
 from spoold.protocol.amount import amount
 
 if TYPE_CHECKING:
+    from spoold.client.read.graph_data import Known
     from spoold.client.read.questions import Shown
     from spoold.client.read.selecting import Located
     from spoold.client.read.task_groups import Branch
@@ -48,6 +49,16 @@ _SHOWN = (
 )
 # Lines of what a task runs that asks nobody, and columns of one where nothing says how wide the screen is.
 LINES, WIDEST = 60, 2000
+# Lines of the end of its output, and characters of one where nothing says how wide the screen is.
+OUTPUT_LINES, LINE_MOST = 10, 500
+# What a task may come after, as options of `spool submit` name it; so many tasks are named.
+_AFTER = {
+    "dependencies": "after",
+    "after_any": "after any",
+    "after_failed": "after failed",
+    "after_batch": "after batch",
+}
+PARENTS = 20
 _TIMES = ("created_at", "admitted_at", "started_at", "completed_at")
 
 
@@ -69,7 +80,8 @@ def show(
 ) -> None:
     """Show everything about tasks.
 
-    The state of each, the reason for it, the results of its attempts, and all that it runs. Each line of a command or
+    The state of each, the reason for it, what it waits for, the results of its attempts, all that it runs, and the
+    last lines that it wrote. Each line of a command or
     a prompt stands by itself, and what is hidden in it becomes escapes. For a task that waits for an approval it is
     whole, and the last line is the `spool approve` that approves this content and no other. Options select tasks in
     place of ids: each task that fits all of them. With --json, one id is an object, several ids or a selection are a
@@ -105,26 +117,55 @@ def _with_tree(spool: SpoolClient, info: TaskInfo) -> TaskInfo:
 
 
 def _print_all(spool: SpoolClient, found: Sequence[Located], infos: Iterable[TaskInfo]) -> None:
+    from spoold.client.read.graph_data import states_known
+
+    known = states_known(spool.store) if len(found) > 1 else {}
     for number, (located, info) in enumerate(zip(found, infos, strict=True)):
         if number:
             output.print_line("")
-        _print(spool, info)
-        _print_work(spool, located)
+        _print(spool, info, known)
+        if not _print_work(spool, located):
+            _print_output(spool, located)
 
 
-def _print_work(spool: SpoolClient, located: Located) -> None:
-    """Print what it runs, and for a task that waits for a yes how to say it about this content."""
+def _print_work(spool: SpoolClient, located: Located) -> bool:
+    """Print what it runs, and for a task that waits for a yes how to say it about this content. Returns whether it is
+    such a task: below what a person is to confirm, no task writes anything."""
     from spoold.client.read import questions
     from spoold.protocol.errors import BadFile
 
     try:
         shown = questions.shown_of(spool.store, located)
     except (OSError, BadFile):
-        return  # it is gone, or is no task; what stands above says so
+        return False  # it is gone, or is no task; what stands above says so
     output.print_line("")
     print_parts(shown)
     if shown.seen and shown.asks:
         output.print_line(f"`spool approve {located.id} --seen {shown.seen}` approves exactly this")
+    return shown.asks
+
+
+def _print_output(spool: SpoolClient, located: Located) -> None:
+    """Print the last lines that the last attempt wrote, each marked; nothing where it wrote none."""
+    from spoold.client.read.attempt_logs import TAIL_BYTES, last_bytes
+    from spoold.pictures.wording import log_text
+    from spoold.protocol.errors import NotFound
+
+    try:
+        piece = last_bytes(spool.store, located.id, TAIL_BYTES) if located.attempt else None
+    except (OSError, NotFound):
+        return
+    lines = log_text(piece.data).splitlines() if piece is not None else []
+    if piece is None or not lines:
+        return
+    cut = len(piece.data) == TAIL_BYTES  # its first line, too, most likely
+    shown = (["…", *lines[1:]] if cut else lines)[-OUTPUT_LINES:]
+    whole = len(shown) == len(lines) and not cut
+    said = "all of it" if whole else f"its last {amount(len(shown), 'line')}; `spool logs {located.id}` has all"
+    output.print_line("")
+    output.print_prose(f"output of attempt {piece.attempt} ({said})", "  ")
+    for line in shown:
+        output.print_line(f"  | {output.quoted(line, (output.width() or LINE_MOST) - 4)}")
 
 
 def print_parts(shown: Shown) -> None:
@@ -138,7 +179,7 @@ def print_parts(shown: Shown) -> None:
         output.print_line(line)
 
 
-def _print(spool: SpoolClient, info: TaskInfo) -> None:
+def _print(spool: SpoolClient, info: TaskInfo, known: Known) -> None:
     from spoold.client.read.attempt_logs import work_of_task
 
     for field in (*_SHOWN, *_TIMES, "path"):
@@ -148,6 +189,8 @@ def _print(spool: SpoolClient, info: TaskInfo) -> None:
             text = output.one_line(str(value), 1000)
             archived = " (archived)" if _archived(info, field) else ""
             output.print_prose(f"{field.replace('_', ' '):<13}{text}{archived}", " " * 13)
+    for label, said in _parents(spool, info, known):
+        output.print_prose(f"{label:<13}{said}", " " * 13)
     if work := work_of_task(spool.store, info):
         output.print_prose(f"{'work':<13}{output.one_line(work, 1000)}", " " * 13)
     if info.failures or info.crashes:
@@ -166,6 +209,17 @@ def _print(spool: SpoolClient, info: TaskInfo) -> None:
         spent = output.spent(info.tree["tokens_used"], info.tree["cost_usd"])
         tasks = amount(info.tree["tasks"], "task")
         output.print_prose(f"tree          {', '.join([tasks, *spent])}", " " * 13)
+
+
+def _parents(spool: SpoolClient, info: TaskInfo, known: Known) -> Iterator[tuple[str, str]]:
+    """Yield what it comes after, by the kind of that, with the state of each task now; nothing of a rejected drop."""
+    from spoold.client.read.graph_data import parents_seen
+    from spoold.protocol.amount import some
+
+    seen = [] if info.state == "rejected" else parents_seen(spool.store, info.task, info.path, known)
+    for bond in dict.fromkeys(bond for bond, _, _ in seen):
+        named = [f"{one} ({state})" if state else one for kind, one, state in seen if kind is bond]
+        yield _AFTER[bond.value], output.one_line(some(named, PARENTS), 2000)
 
 
 def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
