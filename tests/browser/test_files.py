@@ -1,6 +1,6 @@
 """Goal: the files that spool writes open offline in a real browser, and say the same as the commands.
 
-Method: `spool report --html`, `spool status --html`, `spool graph` and `spool timeline` of a pool, opened as files
+Method: `spool report -o`, `spool status -o`, `spool graph` and `spool timeline` of a pool, opened as files
 in a context that has no network.
 """
 
@@ -28,7 +28,7 @@ def written(guest: Any, *command: str, name: str) -> tuple[Path, str]:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_report_opens_offline_and_has_the_numbers_of_status(guest: Any, scheme: str) -> None:
-    _, url = written(guest, "report", BATCH, "--html", name=f"report-{scheme}.html")
+    _, url = written(guest, "report", BATCH, "-o", name=f"report-{scheme}.html")
     status = guest.stage.pool.json("status", "--batch", BATCH)
     with opened(guest.browser, color_scheme=scheme, offline=True) as (page, heard):
         page.goto(url)
@@ -48,7 +48,7 @@ def test_a_report_opens_offline_and_has_the_numbers_of_status(guest: Any, scheme
 
 
 def test_a_report_fits_a_telephone(guest: Any) -> None:
-    _, url = written(guest, "report", BATCH, "--html", name="small.html")
+    _, url = written(guest, "report", BATCH, "-o", name="small.html")
     with opened(guest.browser, size=NARROW, offline=True) as (page, _):
         page.goto(url)
         assert overflow(page) == 0
@@ -56,7 +56,7 @@ def test_a_report_fits_a_telephone(guest: Any) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_status_page_opens_offline(guest: Any, scheme: str) -> None:
-    _, url = written(guest, "status", "--html", name=f"status-{scheme}.html")
+    _, url = written(guest, "status", "-o", name=f"status-{scheme}.html")
     with opened(guest.browser, color_scheme=scheme, offline=True) as (page, heard):
         page.goto(url)
         assert not violations(page)

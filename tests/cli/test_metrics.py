@@ -1,4 +1,4 @@
-"""Goal: `spool metrics` and `spool status --html` show the figures, and replace a local file as a whole."""
+"""Goal: `spool metrics` and `spool status -o` show the figures, and replace a local file as a whole."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_text_is_written_as_a_whole(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "spoold.prom"
     file.write_text("old")
     with file.open() as reader:
-        assert spool("metrics", "--textfile", str(file), root=root).code == 0
+        assert spool("metrics", "-o", str(file), root=root).code == 0
         assert reader.read() == "old"  # a reader of the old one reads on
     assert "\nspoold_leader_epoch 1\n" in file.read_text()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["spoold.prom"]
@@ -59,10 +59,10 @@ def test_the_text_is_written_as_a_whole(root: Path, tmp_path: Path) -> None:
 def test_a_file_is_not_replaced_in_the_spool_nor_in_the_place_of_something_else(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root)
     for file in (root / "x.prom", root / "status" / "x", tmp_path / "link" / "x", root / ".." / root.name / "x"):
-        done = spool("metrics", "--textfile", str(file), root=root)
+        done = spool("metrics", "-o", str(file), root=root)
         assert (done.code, "lies in the spool" in done.err) == (2, True), file
     for file in (tmp_path, Path("/dev/null")):
-        done = spool("status", "--html", str(file), root=root)
+        done = spool("status", "-o", str(file), root=root)
         assert (done.code, "is no regular file" in done.err) == (2, True), file
 
 
@@ -75,11 +75,11 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        local_files.replace(str(file), "new", spool=str(tmp_path / "s"), option="--html")
+        local_files.replace(str(file), "new", spool=str(tmp_path / "s"), option="-o")
     monkeypatch.undo()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"page": "old"}
     with pytest.raises(SpoolError):
-        local_files.replace(str(tmp_path / "s" / "x"), "new", spool=str(tmp_path / "s"), option="--html")
+        local_files.replace(str(tmp_path / "s" / "x"), "new", spool=str(tmp_path / "s"), option="-o")
 
 
 def test_a_server_serves_until_it_is_told_to_end(root: Path) -> None:
@@ -100,8 +100,9 @@ def test_a_server_serves_until_it_is_told_to_end(root: Path) -> None:
 
 
 def test_options_that_exclude_each_other_are_an_error(root: Path) -> None:
-    assert spool("metrics", "--port", "0", "--textfile", "x", root=root).code == 2
-    assert spool("status", "--json", "--html", "x", root=root).code == 2
+    assert spool("metrics", "--port", "0", "-o", "x", root=root).code == 2
+    assert spool("status", "--json", "-o", "x", root=root).code == 2
+    assert spool("status", "--watch", "-o", "-", root=root).code == 2
     assert spool("metrics", "--port", "0", "--address", "nowhere", root=root).code == 2
 
 
@@ -175,12 +176,12 @@ def test_the_policy_lets_nothing_in_but_the_style_of_the_page() -> None:
 def test_status_writes_the_page_once_or_again_and_again(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "status.html"
     before = tree(root)
-    done = spool("status", "--html", str(file), root=root)
+    done = spool("status", "-o", str(file), root=root)
     assert (done.code, done.out) == (0, "")
     assert "led by m-0001 (epoch 1)" in file.read_text()
     assert tree(root) == before
     file.unlink()
-    watched = start("status", "--watch", "--html", str(file), root=root, stdout=subprocess.DEVNULL)
+    watched = start("status", "--watch", "-o", str(file), root=root, stdout=subprocess.DEVNULL)
     try:
         wait_for(file.exists, "the page is written")
         assert 'http-equiv="refresh"' in file.read_text()

@@ -78,7 +78,7 @@ def test_two_formats_at_once_are_refused(root: Path, words: tuple[str, ...], fix
     assert fix in done.err
 
 
-@pytest.mark.parametrize("words", [("graph", "b"), ("timeline", "b"), ("report", "b", "--html", "-")])
+@pytest.mark.parametrize("words", [("graph", "b"), ("timeline", "b"), ("report", "b", "-o", "-")])
 def test_an_unknown_batch_is_not_found(root: Path, words: tuple[str, ...]) -> None:
     done = spool(*words, root=root)
     assert (done.code, done.out) == (4, "")
@@ -89,10 +89,34 @@ def test_a_picture_goes_into_a_file_and_a_dash_is_stdout(root: Path, tmp_path: P
     file = tmp_path / "g.svg"
     assert spool("graph", "b1", "-o", str(file), root=root).out == ""
     assert file.read_text(encoding="utf-8") == spool("graph", "b1", "-o", "-", root=root).out
-    done = spool("report", "b1", "--html", str(tmp_path / "no" / "r.html"), root=root)
+    done = spool("report", "b1", "-o", str(tmp_path / "no" / "r.html"), root=root)
     assert done.code == 2
-    assert "--html" in done.err
+    assert "-o" in done.err
     assert "cannot be written: No such file or directory" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "old"),
+    [
+        (("report", "b1"), "--html"),
+        (("status",), "--html"),
+        (("trace", "export", "b1"), "--out"),
+        (("metrics",), "--textfile"),
+    ],
+)
+def test_a_file_is_named_by_o_and_the_older_word_works_with_a_remark(
+    root: Path, tmp_path: Path, words: tuple[str, ...], old: str
+) -> None:
+    new, before = tmp_path / "new", tmp_path / "before"
+    assert spool(*words, "-o", str(new), root=root).code == 0
+    done = spool(*words, old, str(before), root=root)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.splitlines()[0] == f"spool: {old} FILE is written -o FILE now"
+    assert min(new.stat().st_size, before.stat().st_size) > 100
+    assert f"{old} " not in spool(words[0], "--help").out
+    both = spool(*words, "-o", str(new), old, str(before), root=root)
+    assert (both.code, f"has -o and {old}" in both.err) == (2, True)
+    assert len(spool(*words, "-o", "-", root=root).out) > 100
 
 
 def test_a_file_that_cannot_be_written_is_no_error_of_the_spool(tmp_path: Path) -> None:
@@ -101,7 +125,7 @@ def test_a_file_that_cannot_be_written_is_no_error_of_the_spool(tmp_path: Path) 
 
 
 def test_a_report_has_the_numbers_of_status_and_of_show(root: Path) -> None:
-    text = unescape(re.sub(r"<[^>]*>", " ", spool("report", "b1", "--html", "-", root=root).out))
+    text = unescape(re.sub(r"<[^>]*>", " ", spool("report", "b1", "-o", "-", root=root).out))
     words = " ".join(text.split())
     status = json.loads(spool("status", "--batch", "b1", "--json", root=root).out)
     assert f"{status['ended']} of {status['total']} tasks ended" in words
@@ -119,7 +143,7 @@ def test_a_report_has_the_numbers_of_status_and_of_show(root: Path) -> None:
 
 
 def test_a_report_shows_a_log_as_text(root: Path) -> None:
-    page = spool("report", "b1", "--html", "-", root=root).out
+    page = spool("report", "b1", "-o", "-", root=root).out
     assert "&lt;/pre&gt;&lt;script&gt;alert(1)" in page
     assert "<script" not in page
 
@@ -129,6 +153,6 @@ def test_looking_changes_nothing_in_the_spool(root: Path) -> None:
         return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
     before = everything()
-    for words in (("graph", "b1"), ("timeline",), ("report", "b1", "--html", "-")):
+    for words in (("graph", "b1"), ("timeline",), ("report", "b1", "-o", "-")):
         assert spool(*words, root=root).code == 0
     assert everything() == before

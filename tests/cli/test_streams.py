@@ -50,7 +50,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "tree": ("tree", "known"),
     "graph": ("graph", "known"),
     "timeline": ("timeline",),
-    "report": ("report", "known", "--html", "-"),
+    "report": ("report", "known", "-o", "-"),
     "trace": ("trace", "export"),
     "halt": ("halt",),
     "budget": ("budget",),

@@ -79,7 +79,7 @@ def test_lines_go_to_stdout_or_into_a_file(root: Path, tmp_path: Path) -> None:
     assert {span["name"] for span in spans(plain.out)} == {"send t", "wait", "process t", "run"}
     assert plain.err == ""
     file = tmp_path / "out.jsonl"
-    saved = spool("trace", "export", "b1", "--out", str(file), root=root)
+    saved = spool("trace", "export", "b1", "-o", str(file), root=root)
     assert (saved.out, saved.err) == ("", "8 spans of 2 tasks\n")
     assert file.read_text() == plain.out == spool("trace", "export", "b1", "-o", "-", root=root).out
 
@@ -160,7 +160,7 @@ def test_wrong_words_are_refused(root: Path) -> None:
     done = spool("trace", "import", root=root)
     assert (done.code, "use one of export" in done.err) == (2, True)
     both = spool("trace", "export", "-o", "x", "--endpoint", "http://h", root=root)
-    assert (both.code, "--out and --endpoint exclude each other" in both.err) == (2, True)
+    assert (both.code, "-o and --endpoint exclude each other" in both.err) == (2, True)
     assert spool("trace", "export", "nobody", root=root).code == 4
     assert "cannot be written" in spool("trace", "export", "-o", "/nowhere/x", root=root).err
 

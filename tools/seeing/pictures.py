@@ -89,7 +89,7 @@ def make(folder: Path, scratch: Path) -> None:
                 take(page, f"{stage.top}/tasks", folder / "tasks.png")
                 take(page, f"{stage.top}/batch?name={BATCH}", folder / "batch.png")
             report = pool.path("report.html")
-            pool.cli("report", BATCH, "--html", str(report))
+            pool.cli("report", BATCH, "-o", str(report))
             with opened(browser, size=SIZE, offline=True) as (page, _):
                 take(page, report.as_uri(), folder / "report.png")
             pool.cli("graph", BATCH, "-o", str(pool.path("graph.svg")))

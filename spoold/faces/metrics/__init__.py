@@ -7,7 +7,7 @@
 
 The text is written by `exposition`, and prometheus_client is not used: its registry keeps values between scrapes, and
 all values here are made anew from what is on disk. The format has three kinds of lines. In the tests `promtool check
-metrics` and a real Prometheus read it. So `--textfile` in a timer of a laptop needs no further package.
+metrics` and a real Prometheus read it. So `spool metrics -o` in a timer of a laptop needs no further package.
 
 Law: looks and never writes to the share. No label names a task, a batch, a user or a path, and every label has a
 bounded number of values. Times are time stamps, never ages: an age would go on being young where nobody looks. The

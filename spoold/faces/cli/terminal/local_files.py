@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +24,27 @@ OutputOption = Annotated[
 ]
 
 
-def save(text: str, path: str | None, option: str = "--output") -> None:
+def older(name: str) -> Any:
+    """Return the option by which a verb of an earlier release named its file. It works, and no help shows it."""
+    return typer.Option(name, metavar="FILE", hidden=True)
+
+
+def named(file: str | None, old: str | None, name: str) -> str | None:
+    """Return the file that -o names, or that the option of an earlier release names, with a remark that it is -o now.
+
+    name: that option. Errors: BadFile for both.
+    """
+    if old is None:
+        return file
+    if file is not None:
+        raise BadFile(
+            "the command line", "", f"has -o and {name}.", f"leave out {name}: it is the older word for -o."
+        )
+    output.remark(f"spool: {name} FILE is written -o FILE now")
+    return old
+
+
+def save(text: str, path: str | None, option: str = "-o") -> None:
     """Write the text. Errors: BadFile, which names the option, for a file that cannot be written."""
     data = text.encode()
     if path in (None, "-"):

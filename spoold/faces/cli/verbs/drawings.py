@@ -105,7 +105,7 @@ def timeline(
 # `spool report`: all of a batch in one file that can be sent to somebody.
 
 
-REPORT_EPILOG = """Example: spool report nightly --html nightly.html"""
+REPORT_EPILOG = """Example: spool report nightly -o nightly.html"""
 
 
 def report(
@@ -114,15 +114,17 @@ def report(
         str,
         typer.Argument(metavar="BATCH", help="A batch, as `submit` named it.", autocompletion=completion.batches),
     ],
-    html: Annotated[str, typer.Option("--html", metavar="FILE", help="Write the report here; - for stdout.")],
+    file: local_files.OutputOption = None,
+    html: Annotated[str | None, local_files.older("--html")] = None,
 ) -> None:
     """Write a report of a batch: one HTML file, which needs no network.
 
     It has the numbers of `spool status --batch`, failures with the ends of their logs, the timeline, the graph, the
     slowest tasks, and tokens and cost by model and by task. Anyone who has the file can read these logs.
     """
+    file = local_files.named(file, html, "--html")
     with session(ctx).spool() as spool:
         from spoold.pictures.report_html import TOP, write
 
         text = write(spool.scene(batch, tails=TOP))
-    local_files.save(text, html, "--html")
+    local_files.save(text, file)

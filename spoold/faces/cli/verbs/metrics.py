@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EPILOG = """Example: spool metrics --port 9464
 
-Example: spool metrics --textfile /var/lib/prometheus/node-exporter/spoold.prom"""
+Example: spool metrics -o /var/lib/prometheus/node-exporter/spoold.prom"""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,13 +30,14 @@ def register(app: typer.Typer) -> None:
 
 def metrics(
     ctx: typer.Context,
-    textfile: Annotated[
+    file: Annotated[
         str | None,
         typer.Option(
-            "--textfile",
+            "--output",
+            "-o",
             metavar="FILE",
             show_default=False,
-            help="Write them to this local file, for node_exporter; its name ends in .prom.",
+            help="Replace this local file, for node_exporter; its name ends in .prom. Else, or for -, to stdout.",
         ),
     ] = None,
     port: Annotated[
@@ -53,14 +54,16 @@ def metrics(
     address: Annotated[
         str, typer.Option("--address", metavar="IP", help="Where to serve them; there is no password.")
     ] = "127.0.0.1",
+    textfile: Annotated[str | None, local_files.older("--textfile")] = None,
 ) -> None:
     """Print the figures of this spool as Prometheus reads them.
 
     They are the leader's last snapshot, all heartbeats, and the room on the share. A server also follows the journals
     from its start on, and adds how tasks ended, waited and ran. docs/monitoring/ has alerts and a dashboard.
     """
-    if textfile is not None and port is not None:
-        raise SpoolError("--textfile and --port exclude each other. Fix: run the verb twice.")
+    file = local_files.named(file, textfile, "--textfile")
+    if file is not None and port is not None:
+        raise SpoolError("-o and --port exclude each other. Fix: run the verb twice.")
     with session(ctx).spool() as spool:
         if port is not None:
             _serve(spool, address, port)
@@ -69,10 +72,10 @@ def metrics(
         from spoold.faces.metrics.gauges import samples
 
         text = text_of(samples(spool.measure()))
-        if textfile is None:
+        if file in (None, "-"):
             output.print_exactly(text.removesuffix("\n"))
         else:
-            local_files.replace(textfile, text, spool=session(ctx).directory(), option="--textfile")
+            local_files.replace(str(file), text, spool=session(ctx).directory(), option="-o")
 
 
 def _serve(spool: SpoolClient, address: str, port: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from spoold.faces.cli.terminal import completion, screen
+from spoold.faces.cli.terminal import completion, local_files, screen
 from spoold.faces.cli.terminal.global_options import session
 from spoold.faces.cli.terminal.output import JsonOption, few, one_line, print_json, sentence, summed
 from spoold.faces.cli.terminal.screen import Block, Line, Table
@@ -52,7 +52,7 @@ EPILOG = """Example: spool status --watch
 
 Example: spool status --batch nightly --watch
 
-Example: spool status --html status.html --watch"""
+Example: spool status -o status.html --watch"""
 
 
 def register(app: typer.Typer) -> None:
@@ -73,16 +73,19 @@ def status(
         ),
     ] = None,
     archived: Annotated[bool, typer.Option("--all", "-a", help="With --batch: count archived tasks, too.")] = False,
-    html: Annotated[
+    file: Annotated[
         str | None,
         typer.Option(
-            "--html",
+            "--output",
+            "-o",
             metavar="FILE",
             show_default=False,
-            help="Write it to this local file, as a page without scripts; with --watch again every 5 s.",
+            help="Replace this local file by an HTML page without scripts; with --watch again every 5 s. "
+            "- is stdout.",
         ),
     ] = None,
     as_json: JsonOption = False,
+    html: Annotated[str | None, local_files.older("--html")] = None,
 ) -> None:
     """Show the number of tasks in each state, the leader, and the workers with their tasks.
 
@@ -91,12 +94,16 @@ def status(
     """
     if archived and batch is None:
         raise SpoolError("--all needs --batch: the archive is counted for one batch only.")
-    if html is not None and as_json:
-        raise SpoolError("--html and --json exclude each other. Fix: run the verb twice.")
+    file = local_files.named(file, html, "--html")
+    if file == "-" and watch:
+        raise SpoolError("-o - is one page, and --watch writes many. Fix: name a file.")
+    if file is not None and as_json:
+        raise SpoolError("-o and --json exclude each other. Fix: run the verb twice.")
     with session(ctx).spool() as spool, spool.reaching():
-        file = None if html is None else _File(html, session(ctx).directory(), f"spool {spool.store.marker.spool_id}")
+        title = f"spool {spool.store.marker.spool_id}"
+        page = None if file is None else _File(file, session(ctx).directory(), title)
         if batch is None:
-            _show(spool.picture, blocks, watch=watch, as_json=as_json, file=file)
+            _show(spool.picture, blocks, watch=watch, as_json=as_json, file=page)
         else:
             from spoold.client.read.task_groups import Batch
 
@@ -105,12 +112,12 @@ def status(
                 blocks_of_batch,
                 watch=watch,
                 as_json=as_json,
-                file=file,
+                file=page,
             )
 
 
 class _File(NamedTuple):
-    """A local file that shows a picture as a page. spool: the spool's directory."""
+    """A local file, or - for stdout, that shows a picture as a page. spool: the spool's directory."""
 
     path: str
     spool: str
@@ -120,12 +127,14 @@ class _File(NamedTuple):
         """Replace the page. again: it will be replaced in PAGE_EVERY_S."""
         from datetime import UTC, datetime
 
-        from spoold.faces.cli.terminal import local_files
         from spoold.faces.cli.terminal.html_page import page
 
         made = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         text = page(shown, self.title, made, PAGE_EVERY_S if again else None)
-        local_files.replace(self.path, text, spool=self.spool, option="--html")
+        if self.path == "-":
+            local_files.save(text, None)
+            return
+        local_files.replace(self.path, text, spool=self.spool, option="-o")
 
 
 def _show(look: Callable[[], T], blocks: Blocks[T], *, watch: bool, as_json: bool, file: _File | None = None) -> None:

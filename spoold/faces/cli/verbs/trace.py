@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ("export",)
 
-EPILOG = """Example: spool trace export nightly --out nightly.jsonl
+EPILOG = """Example: spool trace export nightly -o nightly.jsonl
 
 Example: spool trace export nightly --endpoint http://localhost:4318
 
@@ -59,12 +59,8 @@ def trace(
         ),
     ] = None,
     archived: Annotated[bool, typer.Option("--all", help="Without a name: also the tasks in the archive.")] = False,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", show_default=False, help="Write into this file; else, or for -, to stdout."
-        ),
-    ] = None,
+    file: local_files.OutputOption = None,
+    out: Annotated[str | None, local_files.older("--out")] = None,
     endpoint: Annotated[
         str | None,
         typer.Option(
@@ -80,8 +76,9 @@ def trace(
     """
     if action not in ACTIONS:
         raise BadFile(f"spool trace {action}", "", "is no such action.", f"use one of {', '.join(ACTIONS)}.")
-    if endpoint is not None and out is not None:
-        raise SpoolError("--out and --endpoint exclude each other. Fix: run the verb twice.")
+    file = local_files.named(file, out, "--out")
+    if endpoint is not None and file is not None:
+        raise SpoolError("-o and --endpoint exclude each other. Fix: run the verb twice.")
     send = None if endpoint is None else _sender()
     with session(ctx).spool() as spool:
         found = spool.traces(words or (), archived=archived)
@@ -90,8 +87,8 @@ def trace(
     else:
         from spoold.pictures.traces.span import lines
 
-        local_files.save("".join(lines(found.spans)), out, "--out")
-    if endpoint is not None or out not in (None, "-"):
+        local_files.save("".join(lines(found.spans)), file)
+    if endpoint is not None or file not in (None, "-"):
         output.remark(f"{amount(len(found.spans), 'span')} of {amount(found.tasks, 'task')}")
     if found.open:
         left = amount(found.open, "attempt")
