@@ -47,6 +47,32 @@ def test_they_are_listed_with_and_without_a_leader(root: Path, run: Run) -> None
     assert line.split() == ["own", "worker", "-", "-", "-", "no"]
 
 
+def test_types_of_which_only_so_many_may_run_are_listed(root: Path, run: Run) -> None:
+    """H8: `limits` did not show max_concurrent."""
+    (root / "spool.toml").write_text("[types.review]\nmax_concurrent = 5\n")
+    assert [line.split() for line in run("limits").lines] == [
+        ["TYPE", "READY", "OR", "RUNNING", "MAX_CONCURRENT"],
+        ["review", "-", "5"],
+    ]
+    put(root, "pending/one.json", {"id": "one", "type": "review"})
+    master = leader(root)
+    for _ in range(5):
+        master.step()
+    shown = run("limits").lines
+    master.close()
+    assert shown[-1].split() == ["review", "1", "5"]
+    (root / "spool.toml").write_text(f"{SETTINGS}[types.review]\nmax_concurrent = 5\n")
+    assert [line.split()[:1] for line in run("limits").lines] == [
+        ["LIMIT"],
+        ["llm"],
+        ["own"],
+        [],
+        ["TYPE"],
+        ["review"],
+    ]
+    assert [row["name"] for row in json.loads(run("limits", "--json").out)] == ["llm", "own"]
+
+
 def test_without_limits_it_says_so(tmp_path: Path) -> None:
     assert "no limits: spool.toml names none" in spool("limits", root=make(tmp_path / "s")).out
 

@@ -97,6 +97,20 @@ def list_limits(store: Store) -> list[Limit]:
     return found
 
 
+def list_type_limits(store: Store) -> dict[str, tuple[int | None, int]]:
+    """Return each type that has a `max_concurrent`: how many of its tasks are ready or run, None where no leader has
+    said it, and how many may be. Errors: OSError.
+    """
+    most = {kind: own.max_concurrent for kind, own in store.settings.types.items() if own.max_concurrent is not None}
+    latest = snapshots.latest(store.fs) if most else None
+    said = latest[1].types if latest is not None else None
+    found = {}
+    for kind, each in sorted(most.items()):
+        counts = None if said is None else said.get(kind, {})
+        found[kind] = None if counts is None else counts.get("active", 0), each
+    return found
+
+
 # Budgets: what is spent, reserved and left, as the leader last said, and a raise of one.
 
 

@@ -169,7 +169,9 @@ def limits(
     """List the limits, or close or open one.
 
     While a limit is closed no task that uses it starts; running tasks go on. It opens by `spool limits open`, or at
-    the moment of --for or --until. A limit that an attempt found used up is opened in the same way."""
+    the moment of --for or --until. A limit that an attempt found used up is opened in the same way.
+
+    The list ends with the types that have a `max_concurrent`; with --json it has the limits alone."""
     from spoold.faces.cli.terminal import values
     from spoold.protocol.errors import BadFile
 
@@ -198,16 +200,23 @@ def limits(
 
 
 def _list(ctx: typer.Context, as_json: bool) -> None:
-    from spoold.client.spool.limits_and_budgets import list_limits
+    from spoold.client.spool.limits_and_budgets import list_limits, list_type_limits
 
     with session(ctx).spool() as spool, spool.reaching():
         found = list_limits(spool.store)
+        types = {} if as_json else list_type_limits(spool.store)
     if as_json:
         print_json([asdict(limit) for limit in found])
-    elif found:
+        return
+    if found:
         print_table(("LIMIT", "PER", "USED", "MAX", "RATE", "CLOSED"), [_row(limit) for limit in found])
-    else:
-        print_line("no limits: spool.toml names none ([limits.NAME])")
+    elif not types:
+        print_line("no limits: spool.toml names none ([limits.NAME], or max_concurrent in [types.NAME])")
+    if found and types:
+        print_line("")
+    if types:
+        rows = [(kind, "-" if used is None else used, most) for kind, (used, most) in types.items()]
+        print_table(("TYPE", "READY OR RUNNING", "MAX_CONCURRENT"), rows)
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
