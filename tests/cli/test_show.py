@@ -1,6 +1,7 @@
 """`spool show`: what a task waits for, with how far that is, and the last lines that it wrote."""
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from spoold.client.read.attempt_logs import TAIL_BYTES
 from spoold.protocol.names import encode_order
 from spoold.store import task_location
+from spoold.store.store import Store
+from spoold.store.task_location import Located
 from tests.cli.command import make
 from tests.cli.commands import spool
 from tests.cli.test_verbs import end, put
@@ -50,7 +53,12 @@ def test_many_tasks_are_shown_with_one_look_for_what_they_come_after(
         waits(root, f"t{number}", after=["good"])
     looked: list[object] = []
     look = task_location.locate_many
-    monkeypatch.setattr(task_location, "locate_many", lambda store, ids: (looked.append(ids), look(store, ids))[1])
+
+    def spy(store: Store, refs: Collection[str]) -> dict[str, Located]:
+        looked.append(refs)
+        return look(store, refs)
+
+    monkeypatch.setattr(task_location, "locate_many", spy)
     done = spool("show", *(f"t{number}" for number in range(5)), root=root)
     assert done.lines.count("after        good (completed)") == 5
     assert len(looked) <= 1  # for the ids themselves

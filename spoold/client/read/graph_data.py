@@ -192,7 +192,7 @@ def parents_seen(store: Store, content: dict[str, Any], path: str, known: Known)
     ids = [need.key for need in needs if need.bond is not Bond.BATCH and need.key not in known]
     found = {key(one.id): one for one in task_location.locate_many(store, ids).values()} if ids else {}
     known |= {one: found.get(one) for one in ids}
-    seen = []
+    seen: list[tuple[Bond, str, str]] = []
     for need in needs:
         located = known.get(need.key)
         if need.bond is Bond.BATCH:
