@@ -123,6 +123,18 @@ def test_submit_says_what_a_task_uses_locks_and_waits_for(root: Path, run: Run) 
     }
 
 
+@pytest.mark.parametrize(
+    ("said", "approval"),
+    [
+        ("Deploy?", {"ask": "Deploy?"}),
+        ('{"ask": "Where?", "choices": ["a", "b"]}', {"ask": "Where?", "choices": ["a", "b"]}),
+    ],
+)
+def test_submit_asks_people_before_a_task_starts(root: Path, run: Run, said: str, approval: dict[str, Any]) -> None:
+    assert run("submit", "--id", "d", "--approval", said, "--", "true").code == 0
+    assert pending(root) == [{"id": "d", "command": ["true"], "approval": approval}]
+
+
 def test_a_directory_that_begins_where_the_caller_stands_is_sent_from_the_root(
     root: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +208,9 @@ def test_stdin_is_one_task_or_a_line_each(root: Path, run: Run, stdin: bytes, co
         (["submit", "--type", "t", "--uses", "api=many"], b"", "--uses: api: not a whole number. Given: 'many'"),
         (["submit", "--type", "t", "--lock", "a/../b"], b"", "--lock: write.0: the pattern 'a/../b' goes up"),
         (["submit", "--type", "t", "--hold", ""], b"", "--hold: empty"),
+        (["submit", "--type", "t", "--approval", ""], b"", "--approval: ask: "),
+        (["submit", "--type", "t", "--approval", "{ask}"], b"", "--approval: is not JSON"),
+        (["submit", "--type", "t", "--approval", '{"ask": "x", "choice": []}'], b"", "did you mean 'choices'"),
         (["submit", "-", "--id", "x"], b'{"type":"t"}\n{"type":"t"}\n', "--id: is for one task"),
         (["submit", "--nope"], b"", "No such option"),
         (["run", "--type", ""], b"", "nothing after '--'"),

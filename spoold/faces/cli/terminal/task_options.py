@@ -108,6 +108,14 @@ READS = Annotated[
 HOLD = Annotated[
     str | None, typer.Option("--hold", metavar="WHY", help="Keep it from starting until `spool release ID`.")
 ]
+APPROVAL = Annotated[
+    str | None,
+    typer.Option(
+        "--approval",
+        metavar="QUESTION",
+        help="Ask people this, and start it only after `spool approve ID`; or the whole `approval` as JSON.",
+    ),
+]
 BATCH = Annotated[
     str | None,
     typer.Option("--batch", metavar="B", help="The batch of the task.", autocompletion=completion.batches),
@@ -158,6 +166,7 @@ _OPTIONS = {
     "budgets": "--budget",
     "locks": "--lock",
     "hold": "--hold",
+    "approval": "--approval",
     "env": "--env",
     "input": "--input",
 }
@@ -187,6 +196,7 @@ class Options:
     locks: Sequence[str] | None = None
     reads: Sequence[str] | None = None
     hold: str | None = None
+    approval: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """Return the given fields of the task. Errors: BadFile that names the option."""
@@ -210,12 +220,22 @@ class Options:
             "budgets": list(self.budgets) if self.budgets else None,
             "locks": {how: list(some) for how, some in (("write", self.locks), ("read", self.reads)) if some} or None,
             "hold": self.hold,
+            "approval": _approval(self.approval),
             "env": values.pairs(self.env, "--env") if self.env else None,
         }
         said = {name: value for name, value in fields.items() if value is not None}
         if self.input is not None:
             said["input"] = values.json_value(self.input, "--input")
         return said
+
+
+def _approval(said: str | None) -> Any:
+    """Return the approval that a question, or an object in JSON, asks for. Errors: BadFile for a broken object."""
+    from spoold.faces.cli.terminal import values
+
+    if said is None:
+        return None
+    return values.json_value(said, "--approval") if said.lstrip().startswith("{") else {"ask": said}
 
 
 def with_command(fields: Mapping[str, Any], command: Sequence[str]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ Example: spool submit --type review --input '{"file": "a.py"}' --priority high
 
 Example: spool submit --uses anthropic --lock 'src/api/**' --type review
 
+Example: spool submit --approval 'Deploy to production?' --after build -- ./deploy
+
 Example: spool submit --requires cpu=2,mem=4G --batch nightly --cwd /data/project -- make test"""
 
 
@@ -58,6 +60,7 @@ def submit(
     locks: task_options.LOCKS = None,
     reads: task_options.READS = None,
     hold: task_options.HOLD = None,
+    approval: task_options.APPROVAL = None,
     batch: task_options.BATCH = None,
     env: task_options.ENV = None,
     cwd: task_options.CWD = None,
@@ -69,7 +72,7 @@ def submit(
     They come from files, from stdin, from options, or are a command after --. Prints the ids, one per line. With
     files, options apply to every task in them. If one task is wrong, none is submitted.
     """
-    gates = after_failed, after_batch, uses, bulkhead, budgets, locks, reads, hold
+    gates = after_failed, after_batch, uses, bulkhead, budgets, locks, reads, hold, approval
     fields = task_options.Options(
         kind, input_json, task_id, name, priority, after, timeout, retries, requires, batch, env, cwd, *gates
     ).fields()
