@@ -1,7 +1,7 @@
 """docs/demo.svg: what a terminal shows after a run of tools/demo, as a picture.
 
-Law: every line is of that run, as a terminal of WIDTH columns shows it in the end. Only the two folders of the machine
-that it ran on are named otherwise. What was drawn while the tasks ran, and erased, is no part of it.
+Law: every line is of that run, as a terminal of WIDTH columns shows it in the end. Only the two folders of the
+machine that it ran on are named otherwise. What was drawn while the tasks ran, and erased, is no part of it.
 
 Touches: the terminal, processes, docs/demo.svg.
 """

@@ -25,7 +25,8 @@ def main() -> None:
 
         from spoold.faces.cli.app import build, words
 
-        build(words(sys.argv[1:], os.environ))(prog_name="spool")
+        # Without a word it prints the help, as with --help.
+        build(words(sys.argv[1:], os.environ) or ["--help"])(prog_name="spool")
     except KeyboardInterrupt:  # during the start; later the group handles it
         sys.exit(130)
     except streams.OutputFailed as failed:  # in the help or the version, which no group handles
