@@ -1,4 +1,4 @@
-"""A worker that is not spoold's: written from spool_layout.md alone, with the standard library alone.
+"""A worker that is not spoold's: written from spool_layout.md and docs/spec alone, with the standard library alone.
 
     python tests/foreign/worker.py SPOOL NAME SLOTS
 
