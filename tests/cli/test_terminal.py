@@ -165,6 +165,7 @@ def test_only_output_writes() -> None:
         ("mcp.py", "print_exactly"),  # a configuration to paste
         ("metrics.py", "print_exactly"),  # its labels are printable
         ("local_files.py", "write"),  # a file that the caller named, and no stream
+        ("app.py", "write"),  # the rows of the help, whose words are ours
         ("drawings.py", "write"),  # a text is made, which is saved as a file
     }
 
