@@ -1,4 +1,4 @@
-"""The document is enough: a worker that knows nothing but spool_layout.md and docs/spec takes part beside the real one.
+"""The document is enough: a worker that knows nothing but it and its pages takes part beside the real one.
 
 Method: the same tasks as ever, black box; one of both workers is killed on the way; everything ends as it should, in
 exactly one attempt that counts, and the audit finds nothing.
