@@ -6,6 +6,10 @@ import errno
 import json
 from typing import Any
 
+import pytest
+
+from spoold.master.state.leader_state import Desk
+from spoold.master.tasks import scheduler
 from spoold.protocol import layout
 from spoold.store.pool_clock import CommonClock
 from spoold.store.store import stamp
@@ -14,26 +18,35 @@ from tests.support.cluster import Cluster
 HOUR = 3600.0
 
 
-def test_a_new_leader_makes_its_door_shuts_the_others_and_lists_waiting_last() -> None:
+def test_a_new_leader_makes_its_door_shuts_the_others_and_lists_waiting_last(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Cluster()
     made.fs.make_dirs("admitting/7.m9.1", "ready/type=x", "waiting/type=x")
     node = made.master("m1")
     said: list[str] = []
     for verb in ("mkdir", "rmdir", "list"):
         _note(node.fs, verb, said)
+    first = scheduler.reject_copies
+
+    def plans(desk: Desk) -> None:
+        said.append("it plans")
+        first(desk)
+
+    monkeypatch.setattr(scheduler, "reject_copies", plans)
     made.step("m1")
     assert node.master.leading
     (door,) = made.fs.list("admitting")
     assert said.index(f"mkdir admitting/{door}") < said.index("rmdir admitting/7.m9.1")
     shut = said.index("rmdir admitting/7.m9.1")
-    first = {
+    rooms = {
         room: said.index(f"list {room}", shut) for room in ("ready", "claimed", "returned", "completed", "failed")
     }
-    assert sorted(first, key=lambda room: first[room]) == list(first), "in the order of the flow"
+    assert sorted(rooms, key=lambda room: rooms[room]) == list(rooms), "in the order of the flow"
     last = said.index("list waiting", shut)
-    assert max(first.values()) < last
+    assert max(rooms.values()) < last
     polled = (layout.PENDING, layout.READY, layout.CLAIMED, layout.RETURNED)
-    assert {f"list {room}" for room in polled} <= set(said[last:]), "what is polled is listed once more"
+    assert {f"list {room}" for room in polled} <= set(said[last : said.index("it plans")]), (
+        "what is polled is listed once more"
+    )
 
 
 def _note(fs: Any, verb: str, said: list[str]) -> None:
