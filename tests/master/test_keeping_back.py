@@ -176,3 +176,64 @@ def test_once_a_task_has_waited_for_long_nobody_waits_for_who_waits_for_it() -> 
     )
     assert [row.get("waits") for row in said.gates["locks"]["holders"] if row["key"] == "above"] == ["long"]
     assert made.state("urgent") == "waiting"
+
+
+FIRST = """
+[limits.x]
+max = 4
+[limits.r]
+rate = {count = 4, per_s = 600}
+[budgets.purse]
+cost_usd = 10
+"""
+
+
+def first() -> Cluster:
+    """A pool in which a and z run; b, which came next, finds too little left of what c would find enough of."""
+    made = Cluster(FIRST)
+    made.master("m1")
+    made.worker("w1", 8)
+    made.settle()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("much", "little", "said", "change"),
+    [
+        (
+            {"uses": {"x": 3}},
+            {"uses": ["x"]},
+            "task b, which is before it, waits for 3 of limit x: 3 of [limits.x] max = 4 are in use",
+            "it goes on once task b has had its turn; or raise it: `spool config set limits.x.max …`",
+        ),
+        (
+            {"uses": {"r": 3}},
+            {"uses": ["r"]},
+            (
+                "task b, which is before it, waits for 3 of limit r: "
+                "3 of [limits.r] rate.count = 4 have started or may now"
+            ),
+            "time; or raise it: `spool config set limits.r.rate.count …`",
+        ),
+        (
+            {"budgets": ["purse"], "budget": {"cost_usd": 7}},
+            {"budgets": ["purse"], "budget": {"cost_usd": 1}},
+            "task b, which is before it, waits for 7.00 USD of budget purse: 7.00 of 10.00 USD are spent or reserved",
+            "it goes on once task b has had its turn; or `spool budget raise`",
+        ),
+    ],
+    ids=["limit", "rate", "budget"],
+)
+def test_one_behind_a_task_that_waits_for_more_is_told_who_is_before_it(
+    much: Fields, little: Fields, said: str, change: str
+) -> None:
+    made = first()
+    submit(made, "a", **much)
+    submit(made, "b", **much)
+    submit(made, "c", **little)
+    submit(made, "urgent", 20, command=["work"])
+    assert [made.state(task) for task in ("a", "b", "c", "urgent")] == ["claimed", "waiting", "waiting", "claimed"]
+    told = why(made, "c")
+    assert told.verdict.startswith(said)
+    assert told.reasons[0].change == change
+    assert "before it" not in why(made, "b").verdict

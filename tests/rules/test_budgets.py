@@ -336,9 +336,12 @@ def test_figures_are_as_short_as_they_can_be(value: int, name: str, words: str) 
     assert gate.figure(value, name) == words
 
 
+FILE = "5000.hbv8u65a0w-1.t7.a1f0c0d.json"
+
+
 def test_the_snapshot_says_what_explain_needs() -> None:
     known = purse(0.5, 2)
-    known.book.held["nightly", "total"] = "t7"
+    known.book.held["nightly", "total"] = (FILE,)
     known.book.sums.usual["review"] = {"cost_usd": (3, 100_000.0)}
     said = json.loads(json.dumps(picture_of(known)))
     assert said["nightly"]["periods"] == [
@@ -350,6 +353,7 @@ def test_the_snapshot_says_what_explain_needs() -> None:
             "attempts": 0,
             "unknown": {},
             "waits": "t7",
+            "first": [FILE],
         }
     ]
     seen = replace(known, book=book_seen({"budget": said}))

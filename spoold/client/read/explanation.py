@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from spoold.client.read.attempt_logs import ended, ending
-from spoold.client.read.gate_facts import facts_seen, parents_seen, waiting_above, wanted_back
+from spoold.client.read.gate_facts import facts_seen, first_seen, parents_seen, waiting_above, wanted_back
 from spoold.client.read.task_file import fault_in, read_task
 from spoold.client.read.task_info import sent_back
 from spoold.client.spool.living_nodes import Sleep
@@ -203,7 +203,11 @@ class _Gathering:
             return case
         ends, more = control.ends_of(self._store.fs, self._requests), {NAME: book_seen(self._picture.gates)}
         known = Known(self._base.now, self._store.settings, tuple(self._requests), ends, more)
-        facts, home = facts_seen(known, self._picture, name.encode()), own_lane(lane.encode())
+        file, home = name.encode(), own_lane(lane.encode())
+        facts = facts_seen(known, self._picture, file)
+        if self._located.state is not State.READY:
+            first = first_seen(self._store, case.conditions, lane.type, facts.of(lane.encode()), file)
+            facts = facts_seen(known, self._picture, file, first) if first else facts
         last = self._last_attempt(name)
         case = self._with_workers(self._with_lane(case, lane, name), lane)
         awake = [seen.capabilities for seen in case.workers if seen.alive and not (seen.draining or seen.asleep)]
@@ -216,7 +220,7 @@ class _Gathering:
             asked=told(self._store, self._requests),
             last=ended(last) if last is not None else None,
             rest_s=self._rest_s(name, last),
-            file=name.encode(),
+            file=file,
             disk=self._store.room(),
         )
 

@@ -27,11 +27,12 @@ from spoold.protocol.task import Task
 from spoold.protocol.timestamps import moment
 from spoold.rules.answers.selection import Selection
 from spoold.rules.gates import breaker_gate, budget_gate, limit_gates
-from spoold.rules.gates.budget_gate import book_seen
+from spoold.rules.gates.budget_gate import First, book_seen
+from spoold.rules.gates.budget_usage import NOTHING, Asked
 from spoold.rules.gates.dependency_gates import batch_in
-from spoold.rules.gates.facts import Known, LaneFacts, Parent, parent_in
+from spoold.rules.gates.facts import Conditions, Known, LaneFacts, Parent, TypeFacts, parent_in
 from spoold.rules.gates.limit_gates import told_of_lent
-from spoold.rules.gates.registry import gather
+from spoold.rules.gates.registry import conditions_of, gather
 from spoold.rules.gates.resources import (
     BREAKER,
     CLASS,
@@ -52,10 +53,13 @@ from spoold.store.store import Store
 from spoold.store.task_location import Located, locate_many
 
 
-def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneFacts:
+def facts_seen(
+    known: Known, snapshot: Snapshot | None, file: str = "", first: Iterable[budget_gate.First] = ()
+) -> LaneFacts:
     """Return the facts of lanes, with the stock that the last snapshot shows; None: of no snapshot.
 
-    file: the name in waiting/ of the one task that is asked about: what is kept for those before it counts.
+    file: the name in waiting/ of the one task that is asked about: what those before it want, or is kept for them,
+    counts; first: of `first_seen`.
     """
     resources = Resources(known.settings)
     types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
@@ -72,7 +76,9 @@ def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneF
             if (opened := moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = opened
     breakers = breaker_gate.book_seen(gates)
-    known = replace(known, more={**known.more, budget_gate.NAME: book_seen(gates), breaker_gate.NAME: breakers})
+    known = replace(
+        known, more={**known.more, budget_gate.NAME: book_seen(gates, first), breaker_gate.NAME: breakers}
+    )
     capacity = dict(resources.capacity)
     for name, said in _rows(gates, "quota"):
         if "trying" in said:
@@ -87,10 +93,10 @@ def facts_seen(known: Known, snapshot: Snapshot | None, file: str = "") -> LaneF
     due |= {f"{CLASS}{name}": units for name, said in classes if (units := _whole(said.get("back")))}
     nodes = snapshot.nodes if snapshot is not None else ()
     shares = shares_of(known.settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
-    stock = stock_seen(capacity, used, doubtful)
-    stock = replace(
-        stock, shares=shares if classes else None, wanted=frozenset(due), due=due, kept=_kept(gates, file)
-    )
+    stock, lacked = stock_seen(capacity, used, doubtful), _wanted(gates, file)
+    wanted = frozenset({*due, *lacked})
+    stock = replace(stock, wanted=wanted, due=due, kept=_kept(gates, file), first=lacked)
+    stock = replace(stock, shares=shares if classes else None)
     unserved = {name for name, _ in _rows(gates, limit_gates.WORKER)}
     return LaneFacts(known, resources, stock, gather(known), opens, unserved.__contains__)
 
@@ -107,12 +113,37 @@ def _kept(gates: Mapping[str, Mapping[str, Any]], file: str) -> dict[str, KeptUn
     return found
 
 
+def _wanted(gates: Mapping[str, Mapping[str, Any]], file: str) -> dict[str, KeptUnits]:
+    """Return what the first of the tasks before this one lacks of each resource."""
+    found: dict[str, KeptUnits] = {}
+    for name, said in _rows(gates, "wanted") if file else ():
+        waits = parse_task(str(said.get("file")))
+        if waits is not None and waits.encode() < file:
+            found[name] = KeptUnits(_whole(said.get("units")), waits.id)
+    return found
+
+
 def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:
     return [(name, said) for name, said in gates.get(gate, {}).items() if isinstance(said, dict)]
 
 
 def _whole(value: Any) -> int:
     return value if type(value) is int and value >= 0 else 0
+
+
+def first_seen(store: Store, conditions: Conditions, kind: str, facts: TypeFacts, file: str) -> list[First]:
+    """Return what is known of the tasks before this one that wait for the same budgets. Errors: OSError."""
+    names = {name.id: name for one in budget_gate.heads(conditions, kind, facts.more) if (name := parse_task(one))}
+    before = {task_id: name for task_id, name in names.items() if name.encode() < file}
+    found: list[First] = []
+    for task_id, located in locate_many(store, before).items() if before else ():
+        with contextlib.suppress(BadFile, Unreadable, FileNotFoundError), readable(located.path):
+            task = codec.load_task(store.fs.read(located.path), located.path)
+            its = conditions_of(task)
+            asked = its.asks(budget_gate.NAME)
+            mine = asked if isinstance(asked, Asked) else NOTHING
+            found.append(First(before[task_id].encode(), task_id, task.kind, mine, child=its.child))
+    return found
 
 
 # The state of what a task waits for: other tasks, and batches.

@@ -95,14 +95,14 @@ class Budgets:
         if self.book.closed or (purse is None and not before):
             return
         held = {} if purse is None else _held(desk, purse)
+        self.book.held = held
         for account in held.keys() - before.keys():
-            desk.journal.note("BUDGET_CLOSED", budget=account[0], period=account[1], waits=held[account])
+            desk.journal.note("BUDGET_CLOSED", budget=account[0], period=account[1], waits=self.book.waits(account))
         for account in before.keys() - held.keys():
             if purse is not None and account[0] in purse.settings.budgets and not purse.open(account):
                 held[account] = before[account]  # nobody asked for it in this step
             else:
                 desk.journal.note("BUDGET_OPENED", budget=account[0], period=account[1])
-        self.book.held = held
 
 
 def _purse(desk: Desk) -> Purse | None:
@@ -136,11 +136,11 @@ def _running(desk: Desk) -> Iterator[tuple[str | None, Asked | None]]:
         yield end.kind, end.asked
 
 
-def _held(desk: Desk, purse: Purse) -> dict[Account, str]:
-    """Return the accounts that keep a task waiting in this step, each with the id of the most urgent one."""
-    found: dict[Account, tuple[str, str]] = {}
+def _held(desk: Desk, purse: Purse) -> dict[Account, tuple[str, ...]]:
+    """Return the accounts that keep tasks waiting in this step, as in `Book.held`."""
+    found: dict[Account, set[str]] = {}
     for entry in desk.backlog.kept(budget_gate.NAME):
-        asked, mine = entry.conditions.asks(budget_gate.NAME), (entry.file, entry.name.id)
+        asked = entry.conditions.asks(budget_gate.NAME)
         for short in purse.short(kind_in(entry.lane), asked if isinstance(asked, Asked) else NOTHING):
-            found[short.account] = min(found.get(short.account, mine), mine)
-    return {account: task_id for account, (_, task_id) in found.items()}
+            found.setdefault(short.account, set()).add(entry.file)
+    return {account: tuple(sorted(files)[: budget_gate.QUEUES_SHOWN]) for account, files in found.items()}

@@ -32,6 +32,8 @@ from spoold.store.store import stamp
 LANES_JUDGED = 50
 # Of so many resources, and for so many tasks of each, it is told what is kept back.
 KEPT_SHOWN = 20
+# Of so many resources it is told who wants them first.
+WANTED_SHOWN = 200
 # So many of those that no worker can serve are warned of one by one.
 LANES_NAMED = 10
 
@@ -81,6 +83,10 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         "after_batch": batch_members.numbers(desk),
         **people(desk),
         "kept": {name: _kept(rows) for name, rows in sorted(desk.usage.kept.items())[:KEPT_SHOWN]},
+        "wanted": {
+            name: {"file": file, "units": units}
+            for name, (file, units) in sorted(desk.usage.wanted.items())[:WANTED_SHOWN]
+        },
     }
     for name, own in sorted(desk.store.settings.limits.items()):
         if (there := stock.capacity.get(f"{LIMIT}{name}")) is not None:

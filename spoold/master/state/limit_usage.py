@@ -29,8 +29,8 @@ class Usage:
     """The units in use by name of the resource, as `stock` shows them at every moment of a step.
 
     slots: of the workers that are alive, as their heartbeats say. lent: units that claimed tasks have lent, which are
-    not in use; asked: those of them that their tasks want back, and have not. kept: what the last step kept back for
-    waiting tasks, as `Way.kept`.
+    not in use; asked: those of them that their tasks want back, and have not. kept, wanted: what the last step kept
+    back for waiting tasks, and what the first of them lack, as in `Way`.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,7 @@ class Usage:
         self.lent: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
         self.kept: Mapping[str, list[tuple[str, int]]] = {}
+        self.wanted: Mapping[str, tuple[str, int]] = {}
 
     def keeps(self, uses: Uses) -> bool:
         """Whether something is kept back of what such a task would take; of a class, whatever class it is."""

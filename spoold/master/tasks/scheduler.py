@@ -205,7 +205,7 @@ def promote(desk: Desk) -> int:
     refused = desk.backlog.refusals
     way, window = Way(partial(_standing, desk), partial(_running, desk)), desk.store.settings.ready.window
     chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses, instead)
-    desk.usage.kept = way.kept
+    desk.usage.kept, desk.usage.wanted = way.kept, way.wanted
     if desk.backlog.refusals > refused:
         desk.step.change()  # the next step fails tasks that a gate refused just now
     begun = 0

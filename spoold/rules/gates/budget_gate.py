@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spoold.protocol.amount import clamped, plus
+from spoold.protocol.names import is_task, key_in, parse_task
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Amounts, BudgetSettings, Settings
 from spoold.protocol.task import Task
@@ -47,9 +48,22 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
         return PASS
     if purse.closed:
         return Wait(NAME, purse.closed)
-    found = [_verdict(purse, short) for short in purse.short(facts.kind, asked)]
+    found: list[Wait | Refuse] = [_verdict(purse, short) for short in purse.short(facts.kind, asked)]
     refused = next((verdict for verdict in found if isinstance(verdict, Refuse)), None)
-    return refused or next(iter(found), PASS)
+    return refused or next(iter(found), None) or _behind(purse, conditions, facts) or PASS
+
+
+def _behind(purse: Purse, conditions: Conditions, facts: Facts) -> Wait | None:
+    """Who else of the same queue waits, as far as `explain` knows: a leader asks for the first one of it alone."""
+    mine = purse.group(facts.kind, _asked(conditions), child=conditions.child)
+    for one in purse.book.first:
+        if one.file < facts.file and purse.group(one.kind, one.asked, child=one.child) == mine:
+            short = next((short for short in purse.short(one.kind, one.asked) if short.need), None)
+            if short is not None:
+                needs = f"{figure(short.need or 0, short.name)} {_UNITS[short.name]} of {_named(short.account)}"
+                waits = f"task {one.id}, which is before it, waits for {needs}: {_left(short)}"
+                return Wait(NAME, waits, behind=key_in(one.file))
+    return None
 
 
 def _verdict(purse: Purse, short: Short) -> Wait | Refuse:
@@ -61,14 +75,22 @@ def _verdict(purse: Purse, short: Short) -> Wait | Refuse:
 
 def words(short: Short) -> str:
     """The sentence on a budget with too little left."""
-    (name, period), unit = short.account, _UNITS[short.name]
-    what = f"budget {name}" if period == "total" else f"budget {name} ({period.replace(':', ' ', 1)})"
-    raised = f"`spool budget raise {name} {_OPTIONS[short.name]} …`"
+    what, unit = _named(short.account), _UNITS[short.name]
+    raised = f"`spool budget raise {short.account[0]} {_OPTIONS[short.name]} …`"
     if short.need is None:
         return f"{what}: nobody knows how many {unit} it may come to; give it a budget with {short.name}"
     needs = f", and it reserves {figure(short.need, short.name)}" if short.need else ""
+    return f"{what}: {_left(short)}{needs}; {raised} adds to it"
+
+
+def _named(account: Account) -> str:
+    name, period = account
+    return f"budget {name}" if period == "total" else f"budget {name} ({period.replace(':', ' ', 1)})"
+
+
+def _left(short: Short) -> str:
     used, limit = figure(short.used, short.name), figure(short.limit, short.name)
-    return f"{what}: {used} of {limit} {unit} are spent or reserved{needs}; {raised} adds to it"
+    return f"{used} of {limit} {_UNITS[short.name]} are spent or reserved"
 
 
 def figure(value: int, name: str) -> str:
@@ -134,10 +156,18 @@ def _gather(known: Known) -> Purse | None:
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    if wait.behind:
+        first = next((one.id for one in _first(held) if key_in(one.file) == wait.behind), wait.behind)
+        return f"it goes on once task {first} has had its turn; or `spool budget raise`"
     raised = (
         "`spool budget raise`, or a smaller `budget` of the task" if wait.until is None else "`spool budget raise`"
     )
     return raised if wait.until is None else f"time; or {raised}"
+
+
+def _first(held: Held) -> tuple[First, ...]:
+    purse: Purse | None = held.type.more.get(NAME)
+    return () if purse is None else purse.book.first
 
 
 GATE = TaskGate(
@@ -182,17 +212,37 @@ class Short:
     for_good: bool
 
 
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first task of a queue that a budget keeps waiting. file: its name in waiting/; child: whether another task
+    submitted it.
+    """
+
+    file: str
+    id: str
+    kind: str
+    asked: Asked
+    child: bool = False
+
+
 @dataclass(slots=True)
 class Book:
     """What a leader knows of all budgets. reserved: by account and name of the amount, in millionths, of the attempts
     that may run; closed: why nothing may start that draws on a budget, '' if it may; held: the accounts that keep
-    tasks waiting, each with the id of the most urgent one.
+    tasks waiting, each with the files of the first tasks of their queues, the most urgent one in front. first: for
+    `explain`, what is known of those.
     """
 
     sums: Sums = field(default_factory=Sums)
     reserved: dict[Account, dict[str, int]] = field(default_factory=dict)
     closed: str = ""
-    held: dict[Account, str] = field(default_factory=dict)
+    held: dict[Account, tuple[str, ...]] = field(default_factory=dict)
+    first: tuple[First, ...] = ()
+
+    def waits(self, account: Account) -> str | None:
+        """The id of the most urgent task that an account keeps waiting; None for none."""
+        name = parse_task(next(iter(self.held.get(account, ())), ""))
+        return None if name is None else name.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +335,9 @@ def _fits(used: int, need: int, limit: int) -> bool:
 # Law: for people and programs. What a reader makes of it, it only shows.
 
 
-# So many periods of a budget are shown, those that spent last.
+# So many periods of a budget are shown, those that spent last; and so many of the tasks that one keeps waiting.
 SHOWN = 50
+QUEUES_SHOWN = 20
 NO_NEWS = "no leader has said yet what the budgets have spent"
 
 
@@ -312,7 +363,12 @@ def _budget(purse: Purse, name: str, own: BudgetSettings) -> dict[str, Any]:
 
 
 def _period(purse: Purse, own: BudgetSettings, account: Account) -> dict[str, Any]:
-    tally, reserved = purse.book.sums.tallies.get(account, Tally()), purse.book.reserved.get(account, {})
+    book = purse.book
+    tally, reserved, held = (
+        book.sums.tallies.get(account, Tally()),
+        book.reserved.get(account, {}),
+        book.held.get(account),
+    )
     left = {
         name: micros(amount) - tally.spent.get(name, 0) - reserved.get(name, 0) for name, amount in own.given.items()
     }
@@ -323,7 +379,8 @@ def _period(purse: Purse, own: BudgetSettings, account: Account) -> dict[str, An
         "left": amounts(left),
         "attempts": tally.attempts,
         "unknown": dict(tally.unknown),
-        "waits": purse.book.held.get(account),
+        "waits": book.waits(account),
+        **({"first": held[:QUEUES_SHOWN]} if held else {}),
     }
 
 
@@ -331,12 +388,22 @@ def _all(sums: Mapping[str, int]) -> dict[str, float]:
     return amounts({name: sums.get(name, 0) for name in Amounts.model_fields})
 
 
-def book_seen(gates: Mapping[str, Any]) -> Book:
-    """What a snapshot says of all budgets, as far as it can be read. gates: the part of that name."""
+def heads(conditions: Conditions, kind: str, more: Mapping[str, Any]) -> list[str]:
+    """The files of the first tasks that wait for the budgets of this one; of as many as a snapshot shows."""
+    purse: Purse | None = more.get(NAME)
+    if purse is None:
+        return []
+    return sorted(f for account in purse.accounts(kind, _asked(conditions)) for f in purse.book.held.get(account, ()))
+
+
+def book_seen(gates: Mapping[str, Any], first: Iterable[First] = ()) -> Book:
+    """What a snapshot says of all budgets, as far as it can be read. gates: the part of that name; first: what the
+    reader knows of the tasks that they keep waiting.
+    """
     found = gates.get("budget")
     if not isinstance(found, dict):
         return Book(closed=NO_NEWS)
-    book = Book()
+    book = Book(first=tuple(first))
     try:
         for name, said in found.items():
             book.closed = said["closed"]
@@ -347,6 +414,7 @@ def book_seen(gates: Mapping[str, Any]) -> Book:
                 spent, reserved = one["spent"], one["reserved"]
                 book.sums.tallies[account] = Tally({n: micros(a) for n, a in spent.items()}, clamped(one["attempts"]))
                 book.reserved[account] = {n: micros(a) for n, a in reserved.items()}
+                book.held[account] = tuple(file for file in one.get("first", ()) if is_task(file))
     except (KeyError, TypeError, AttributeError, ValueError):
         return Book(closed=NO_NEWS)
     return book

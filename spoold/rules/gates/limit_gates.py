@@ -18,7 +18,7 @@ from spoold.protocol.request import Verb
 from spoold.rules.attempts.retry_rule import spread
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.gate import PASS, TypeGate, Verdict, Wait, Wake
-from spoold.rules.gates.resources import CLASS, LIMIT, QUOTA, RATE, TYPE, Stock, Uses
+from spoold.rules.gates.resources import CLASS, LIMIT, QUOTA, RATE, TYPE, Capacity, KeptUnits, Stock, Uses
 from spoold.rules.gates.standing_requests import Closed
 
 
@@ -29,12 +29,18 @@ def judge_limit(kind: str, facts: TypeFacts) -> Verdict:
         return PASS
     there, used, doubt = facts.stock.capacity[name], facts.stock.used.get(name, 0), facts.stock.doubtful.get(name, 0)
     reason = f"{there.whose} runs at its limit: {used} of {there.setting} = {there.units}"
-    if facts.uses[name] > 1:
+    if (first := facts.stock.before(name, facts.uses[name])) is not None:
+        reason = f"{_waits_for(first, there)}: {used} of {there.setting} = {there.units} are in use"
+    elif facts.uses[name] > 1:
         reason += f", and the task uses {facts.uses[name]}"
     reason += facts.stock.told(name)
     if due := facts.stock.due.get(name, 0):
         reason += f"; tasks that lent units while they waited want them back first: {due}"
     return Wait("limit", f"{reason}; tasks in doubt count as well: {doubt}" if doubt else reason)
+
+
+def _waits_for(first: KeptUnits, there: Capacity) -> str:
+    return f"task {first.task}, which is before it, waits for {first.units} of {there.whose}"
 
 
 def _change_of_limit(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
@@ -44,6 +50,8 @@ def _change_of_limit(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
         return "time"
     if (kept := held.type.stock.kept.get(name)) is not None:
         return f"it goes on when task {kept.task} has had its turn; or {there.raised}"
+    if (first := held.type.stock.before(name, held.type.uses[name])) is not None:
+        return f"it goes on once task {first.task} has had its turn; or {there.raised}"
     if held.type.uses[name] > there.units > 0:
         return f"it uses more than there is: {there.raised}"
     return f"it goes on when one of them ends; or {there.raised}"
@@ -70,6 +78,9 @@ def judge_rate(kind: str, facts: TypeFacts) -> Verdict:
         return PASS
     there, used = facts.stock.capacity[name], facts.stock.used.get(name, 0) + facts.stock.doubtful.get(name, 0)
     reason = f"{there.whose} is at its rate: {used} of {there.setting} = {there.units} have started or may now"
+    if (first := facts.stock.before(name, facts.uses[name])) is not None:
+        counted = f"{used} of {there.setting} = {there.units} have started or may now"
+        reason = f"{_waits_for(first, there)}: {counted}"
     return Wait("rate", reason + facts.stock.told(name), facts.opens.get(name))
 
 

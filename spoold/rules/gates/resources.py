@@ -112,7 +112,8 @@ class Stock:
     used: units seen in use; doubtful: units that may be in use as well. wanted: resources that an earlier task waits
     for: no later task may take what it waits for. shares: of the slots by class; None without classes. due: units
     that tasks want back which had lent them, and that are to be freed for them. kept: for tasks that come before the
-    one that is asked about; the leader counts them as used.
+    one that is asked about; the leader counts them as used. first: for `explain`, of what is wanted, the first of the
+    tasks before that one which lack it.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
@@ -122,6 +123,7 @@ class Stock:
     shares: Shares | None = None
     due: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptUnits] = field(default_factory=dict)
+    first: Mapping[str, KeptUnits] = field(default_factory=dict)
 
     def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
@@ -147,13 +149,18 @@ class Stock:
         return {n for n, units in counted.items() if self._is_short(n, units) and units <= self.capacity[n].units}
 
     def _is_short(self, name: str, units: int) -> bool:
-        there = self.capacity.get(name)
-        if there is None:
-            return False
+        return name in self.capacity and (name in self.wanted or not self._has(name, units))
+
+    def _has(self, name: str, units: int) -> bool:
+        """Whether so many units are left of a resource that has a capacity."""
         taken = self.used.get(name, 0) + self.doubtful.get(name, 0)
         if (kept := self.kept.get(name)) is not None:
             taken += kept.units
-        return taken + units > there.units or name in self.wanted
+        return taken + units <= self.capacity[name].units
+
+    def before(self, name: str, units: int) -> KeptUnits | None:
+        """The earlier task, and what it lacks, that alone keeps so many units of a resource from a later one."""
+        return self.first.get(name) if name not in self.due and self._has(name, units) else None
 
     def told(self, name: str) -> str:
         """In words, behind what is in use of a resource: what is kept back; '' for nothing."""

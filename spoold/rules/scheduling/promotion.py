@@ -90,7 +90,10 @@ class KeepingBack:
         if _Source.NONE in sources:
             return
         self._awaited |= awaits
-        self.wanted |= {name for name in lacks if not name.startswith(CLASS)}
+        counted = {name for name in lacks if not name.startswith(CLASS)}
+        self.wanted |= counted
+        for name in counted:
+            self.way.wanted.setdefault(name, (entry.file, facts.uses[name]))
         self.backlog.locks.stand(entry.lane, entry.groups, entry.file)
         self._keep(entry, facts, lacks, self._of_children() if _Source.WAITS in sources else None)
 
@@ -315,7 +318,10 @@ class _Count:
         self.backlog.refuse(entry, verdict)
         self.keeping.weigh(entry, rank, facts, verdict)
         if isinstance(verdict, Wait) and verdict.gate in _COUNTED:
-            wanted |= facts.stock.lacking(facts.uses)
+            lacking = facts.stock.lacking(facts.uses)
+            wanted |= lacking
+            for name in lacking:
+                self.way.wanted.setdefault(name, (entry.file, facts.uses[name]))
         return False
 
     def _clear(self, facts: TypeFacts, rank: int, entry: Entry, verdict: Verdict) -> Verdict:

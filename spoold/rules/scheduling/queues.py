@@ -324,13 +324,15 @@ class Way:
 
     running: the claimed tasks, asked only if a waiting task has a part of what it needs.
     made: those that make way, by the file of the task that goes. kept: by resource, for which waiting tasks units are
-    kept back, by file, with their number, the most urgent first.
+    kept back, by file, with their number, the most urgent first. wanted: by resource, the file of the first task that
+    lacks it, and how many units it wants: no later one may take any.
     """
 
     ready: Callable[[], Iterable[Standing]] = tuple
     running: Callable[[], Iterable[Standing]] = tuple
     made: dict[str, list[Standing]] = field(default_factory=dict)
     kept: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    wanted: dict[str, tuple[str, int]] = field(default_factory=dict)
     _least: list[Standing] | None = None
     _freed: list[Standing] = field(default_factory=list)
 
