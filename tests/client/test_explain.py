@@ -84,7 +84,7 @@ def test_a_pause_of_a_type_and_a_limit() -> None:
         cluster.drop(name)
     cluster.steps(master)
     answer = ask(cluster, "b")
-    assert answer.verdict == "type review runs at its limit: 1 of [types.review] max_concurrent = 1"
+    assert answer.verdict.startswith("type review runs at its limit: 1 of [types.review] max_concurrent = 1")
     control.post(cluster.open("cli-here-0002"), Verb.PAUSE, "review", "1")
     cluster.steps(master)
     for name in ("a", "b"):
@@ -92,6 +92,43 @@ def test_a_pause_of_a_type_and_a_limit() -> None:
         assert answer.state == "waiting"
         said = "type review is paused; `spool resume review` lets it go on; asked for by cli-here-0002 since "
         assert answer.verdict.startswith(said)
+
+
+def test_a_limit_that_only_a_ready_task_holds_names_that_task() -> None:
+    cluster = Cluster("[types.review]\nmax_concurrent = 1\n")
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a")
+    cluster.drop("b")
+    cluster.steps(master)
+    full = "type review runs at its limit: 1 of [types.review] max_concurrent = 1"
+    answer = ask(cluster, "b")
+    assert answer.verdict == f"{full}; none of it runs yet: a stands ready"
+    change = "it goes on when a has run (`spool explain a` says why no worker takes it); or raise it: "
+    assert answer.reasons[0].change.startswith(change)
+    cluster.claim("a")
+    cluster.steps(master)
+    answer = ask(cluster, "b")
+    assert answer.verdict == full
+    assert answer.reasons[0].change.startswith("it goes on when one of them ends; or raise it: ")
+
+
+def test_who_waits_for_a_limit_is_told_how_many_that_use_it_come_before_it() -> None:
+    cluster = Cluster("[limits.x]\nmax = 1\n[classes.k]\nslots = 1\n")
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a", uses=["x"])
+    cluster.steps(master)
+    cluster.claim("a")
+    for task, fields in {"b": {}, "c": {"class": "k"}, "d": {"priority": "low"}, "e": {}}.items():
+        cluster.drop(task, uses=["x"], **fields)
+    cluster.drop("other", type="other")
+    cluster.steps(master)
+    full = "limit x runs at its limit: 1 of [limits.x] max = 1"
+    assert ask(cluster, "b").verdict == full
+    assert ask(cluster, "c").verdict == f"{full}; before it in waiting/: 1 task that uses it"
+    assert ask(cluster, "e").verdict == f"{full}; before it in waiting/: 2 tasks that use it"
+    assert ask(cluster, "d").verdict == f"{full}; before it in waiting/: 3 tasks that use it"
 
 
 def test_no_worker_with_a_gpu_and_then_one_whose_gpu_is_taken() -> None:

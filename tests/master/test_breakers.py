@@ -162,7 +162,7 @@ def test_a_task_that_no_worker_takes_keeps_no_other_from_trying() -> None:
     made.advance(61)
     made.settle()
     assert (running(made), made.state("t90")) == (["z"], "ready")
-    assert "task t90 is trying, and the others wait for it" in words(made, "t5")
+    assert "task t90, which stands ready, is to try it, and the others wait for it" in words(made, "t5")
     made.advance(10)
     assert (running(made), made.state("t90")) == (["t4", "z"], "waiting")
     assert "task t4 is trying, and the others wait for it" in words(made, "t90")

@@ -12,7 +12,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from spoold.client.read.attempt_logs import ended, ending
-from spoold.client.read.gate_facts import facts_seen, first_seen, parents_seen, waiting_above, wanted_back
+from spoold.client.read.gate_facts import (
+    company_seen,
+    facts_seen,
+    first_seen,
+    parents_seen,
+    waiting_above,
+    wanted_back,
+)
 from spoold.client.read.task_file import fault_in, read_task
 from spoold.client.read.task_info import sent_back
 from spoold.client.spool.living_nodes import Sleep
@@ -40,9 +47,10 @@ from spoold.rules.cluster.node_status import ASLEEP, bounded
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Accepted, Admit
 from spoold.rules.gates.facts import Known
+from spoold.rules.gates.gate import Pass
 from spoold.rules.gates.lock_gate import NAME
 from spoold.rules.gates.lock_holders import book_seen
-from spoold.rules.gates.registry import conditions_of, parents_of
+from spoold.rules.gates.registry import conditions_of, judge_type, parents_of
 from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
 from spoold.rules.workers.matching import unfit
 from spoold.rules.workers.readiness import is_drained
@@ -205,9 +213,11 @@ class _Gathering:
         known = Known(self._base.now, self._store.settings, tuple(self._requests), ends, more)
         file, home = name.encode(), own_lane(lane.encode())
         facts = facts_seen(known, self._picture, file)
-        if self._located.state is not State.READY:
-            first = first_seen(self._store, case.conditions, lane.type, facts.of(lane.encode()), file)
-            facts = facts_seen(known, self._picture, file, first) if first else facts
+        waits, own = self._located.state is not State.READY, facts.of(lane.encode())
+        first = first_seen(self._store, case.conditions, lane.type, own, file) if waits else []
+        if first or not isinstance(judge_type(lane.type, own, ready=not waits), Pass):
+            company = company_seen(self._store, own, name, waits=waits)
+            facts = facts_seen(known, self._picture, file, first, company)
         last = self._last_attempt(name)
         case = self._with_workers(self._with_lane(case, lane, name), lane)
         awake = [seen.capabilities for seen in case.workers if seen.alive and not (seen.draining or seen.asleep)]

@@ -16,11 +16,11 @@ from typing import Any
 from spoold.client.read.histories import vanished
 from spoold.client.read.selecting import select
 from spoold.client.read.task_info import read_content, text_in
-from spoold.protocol import codec
+from spoold.protocol import codec, layout
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import BadFile
 from spoold.protocol.lifecycle import ENDED, State
-from spoold.protocol.names import key, parse_task
+from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
@@ -42,6 +42,7 @@ from spoold.rules.gates.resources import (
     TYPE,
     UNKNOWN,
     Capacity,
+    Company,
     KeptUnits,
     Resources,
     shares_of,
@@ -49,17 +50,26 @@ from spoold.rules.gates.resources import (
 )
 from spoold.store import heartbeats
 from spoold.store.existence import Unreadable, readable
+from spoold.store.lanes_and_archive import list_lanes, list_tasks
 from spoold.store.store import Store
 from spoold.store.task_location import Located, locate_many
 
+NOBODY_ELSE: Mapping[str, Company] = {}
+# So many lanes are looked at for tasks that use the same.
+LANES_LISTED = 50
+
 
 def facts_seen(
-    known: Known, snapshot: Snapshot | None, file: str = "", first: Iterable[budget_gate.First] = ()
+    known: Known,
+    snapshot: Snapshot | None,
+    file: str = "",
+    first: Iterable[First] = (),
+    company: Mapping[str, Company] = NOBODY_ELSE,
 ) -> LaneFacts:
     """Return the facts of lanes, with the stock that the last snapshot shows; None: of no snapshot.
 
     file: the name in waiting/ of the one task that is asked about: what those before it want, or is kept for them,
-    counts; first: of `first_seen`.
+    counts; first and company: of `first_seen` and `company_seen`.
     """
     resources = Resources(known.settings)
     types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
@@ -96,7 +106,7 @@ def facts_seen(
     stock, lacked = stock_seen(capacity, used, doubtful), _wanted(gates, file)
     wanted = frozenset({*due, *lacked})
     stock = replace(stock, wanted=wanted, due=due, kept=_kept(gates, file), first=lacked)
-    stock = replace(stock, shares=shares if classes else None)
+    stock = replace(stock, shares=shares if classes else None, company=company)
     unserved = {name for name, _ in _rows(gates, limit_gates.WORKER)}
     return LaneFacts(known, resources, stock, gather(known), opens, unserved.__contains__)
 
@@ -143,6 +153,29 @@ def first_seen(store: Store, conditions: Conditions, kind: str, facts: TypeFacts
             asked = its.asks(budget_gate.NAME)
             mine = asked if isinstance(asked, Asked) else NOTHING
             found.append(First(before[task_id].encode(), task_id, task.kind, mine, child=its.child))
+    return found
+
+
+def company_seen(store: Store, facts: TypeFacts, name: TaskName, *, waits: bool) -> dict[str, Company]:
+    """Return who else uses the counted resources of a task. Lists at most LANES_LISTED lanes of each directory.
+
+    facts: those of its lane; waits: it is in waiting/, so that those before it there count, too. Errors: OSError.
+    """
+    mine = {one for one in facts.uses if one in facts.stock.capacity or one.startswith(CLASS)}
+    resources, place = Resources(store.settings), (name.rank, name.order)
+    found = dict.fromkeys(mine, Company())
+    for directory in (layout.READY, *([layout.WAITING] if waits else ())) if mine else ():
+        lanes = [lane for lane in list_lanes(store.fs, directory) if mine & resources.uses(lane).keys()]
+        for lane in lanes[:LANES_LISTED]:
+            uses = resources.uses(lane)
+            others = list_tasks(store.fs, layout.join(directory, lane), set()).values()
+            before = sum((other.rank, other.order) < place for other in others) if directory == layout.WAITING else 0
+            ready = tuple(other.id for other in others) if directory == layout.READY else ()
+            for one in mine & uses.keys():
+                so_far, units = found[one], uses[one] * len(ready)
+                ids = (*so_far.ready, *ready)
+                more = len(lanes) > LANES_LISTED
+                found[one] = Company(so_far.units + units, ids, so_far.ahead + before, more)
     return found
 
 

@@ -146,7 +146,7 @@ def judge(kind: str, facts: TypeFacts) -> Verdict:
         return Wait(NAME, f"{_failed(kind, row)}, so nothing of it starts", row.until)
     if facts.stock.short_of(facts.uses, (BREAKER,)) is None:
         return judge_ready(kind, facts)
-    return _waits_for_trial(kind, row, seen)
+    return _waits_for_trial(kind, row, seen, facts)
 
 
 def judge_ready(kind: str, facts: TypeFacts) -> Verdict:
@@ -155,12 +155,13 @@ def judge_ready(kind: str, facts: TypeFacts) -> Verdict:
     row = None if seen is None else seen.book.rows.get(kind)
     if seen is None or row is None or not facts.passed_over.startswith(BREAKER):
         return PASS
-    return _waits_for_trial(kind, row, seen)
+    return _waits_for_trial(kind, row, seen, facts)
 
 
-def _waits_for_trial(kind: str, row: Row, seen: Seen) -> Wait:
-    tries = f"task {who}" if (who := seen.book.trying.get(kind)) else "one task"
-    return Wait(NAME, f"{_failed(kind, row)}; {tries} is trying, and the others wait for it")
+def _waits_for_trial(kind: str, row: Row, seen: Seen, facts: TypeFacts) -> Wait:
+    who = seen.book.trying.get(kind)
+    tries = facts.stock.tries(f"{BREAKER}{kind}", who) if who else "one task is trying"
+    return Wait(NAME, f"{_failed(kind, row)}; {tries}, and the others wait for it")
 
 
 def _failed(kind: str, row: Row) -> str:

@@ -13,13 +13,15 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from spoold.protocol.amount import amount, figure
+from spoold.protocol.amount import amount, figure, some
 from spoold.protocol.request import Verb
 from spoold.rules.attempts.retry_rule import spread
 from spoold.rules.gates.facts import Held, TypeFacts
 from spoold.rules.gates.gate import PASS, TypeGate, Verdict, Wait, Wake
 from spoold.rules.gates.resources import CLASS, LIMIT, QUOTA, RATE, TYPE, Capacity, KeptUnits, Stock, Uses
 from spoold.rules.gates.standing_requests import Closed
+
+NAMED = 3
 
 
 def judge_limit(kind: str, facts: TypeFacts) -> Verdict:
@@ -34,6 +36,8 @@ def judge_limit(kind: str, facts: TypeFacts) -> Verdict:
     elif facts.uses[name] > 1:
         reason += f", and the task uses {facts.uses[name]}"
     reason += facts.stock.told(name)
+    if idle := facts.stock.idle(name):
+        reason += f"; none of it runs yet: {_standing(idle)}"
     if due := facts.stock.due.get(name, 0):
         reason += f"; tasks that lent units while they waited want them back first: {due}"
     return Wait("limit", f"{reason}; tasks in doubt count as well: {doubt}" if doubt else reason)
@@ -41,6 +45,18 @@ def judge_limit(kind: str, facts: TypeFacts) -> Verdict:
 
 def _waits_for(first: KeptUnits, there: Capacity) -> str:
     return f"task {first.task}, which is before it, waits for {first.units} of {there.whose}"
+
+
+def _standing(idle: tuple[str, ...]) -> str:
+    return f"{some(list(idle), NAMED)} {'stands' if len(idle) == 1 else 'stand'} ready"
+
+
+def _line(held: Held, wait: Wait) -> str:
+    """How many tasks that use the same come before it."""
+    stock, uses = held.type.stock, held.type.uses
+    kinds = {LIMIT_GATE.name: (TYPE, LIMIT), RATE_GATE.name: (RATE,)}.get(wait.gate, ())
+    name = stock.short_of(uses, kinds) if kinds else next((one for one in uses if one.startswith(CLASS)), None)
+    return "" if name is None else stock.line(name)
 
 
 def _change_of_limit(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
@@ -54,6 +70,9 @@ def _change_of_limit(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
         return f"it goes on once task {first.task} has had its turn; or {there.raised}"
     if held.type.uses[name] > there.units > 0:
         return f"it uses more than there is: {there.raised}"
+    if idle := held.type.stock.idle(name):
+        run = f"{idle[0]} has run (`spool explain {idle[0]}` says why no worker takes it)"
+        return f"it goes on when {run}; or {there.raised}"
     return f"it goes on when one of them ends; or {there.raised}"
 
 
@@ -63,6 +82,7 @@ LIMIT_GATE = TypeGate(
     frozenset({Wake.STEP}),
     _change_of_limit,
     judge_limit,
+    detail=_line,
 )
 
 
@@ -95,6 +115,7 @@ RATE_GATE = TypeGate(
     frozenset({Wake.STEP, Wake.TIME}),
     _change_of_rate,
     judge_rate,
+    detail=_line,
 )
 
 
@@ -141,6 +162,7 @@ CLASS_GATE = TypeGate(
     frozenset({Wake.STEP}),
     _change_of_class,
     judge_class,
+    detail=_line,
 )
 
 

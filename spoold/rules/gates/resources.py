@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+from spoold.protocol.amount import amount
 from spoold.protocol.lanes import Lane, parse_lane
 from spoold.protocol.settings import Settings
 
@@ -106,6 +107,21 @@ class KeptUnits:
 
 
 @dataclass(frozen=True, slots=True)
+class Company:
+    """Who else uses a resource of the task that is asked about. units: that tasks in ready/ hold, ready: their ids;
+    ahead: how many tasks in waiting/ come before it; more: there are others, which were not counted.
+    """
+
+    units: int = 0
+    ready: tuple[str, ...] = ()
+    ahead: int = 0
+    more: bool = False
+
+
+ALONE = Company()
+
+
+@dataclass(frozen=True, slots=True)
 class Stock:
     """Every counted resource at one moment. A resource without a capacity has no limit.
 
@@ -113,7 +129,7 @@ class Stock:
     for: no later task may take what it waits for. shares: of the slots by class; None without classes. due: units
     that tasks want back which had lent them, and that are to be freed for them. kept: for tasks that come before the
     one that is asked about; the leader counts them as used. first: for `explain`, of what is wanted, the first of the
-    tasks before that one which lack it.
+    tasks before that one which lack it; company: by resource, as far as it was looked for.
     """
 
     capacity: Mapping[str, Capacity] = field(default_factory=dict)
@@ -124,6 +140,7 @@ class Stock:
     due: Mapping[str, int] = field(default_factory=dict)
     kept: Mapping[str, KeptUnits] = field(default_factory=dict)
     first: Mapping[str, KeptUnits] = field(default_factory=dict)
+    company: Mapping[str, Company] = field(default_factory=dict)
 
     def short_of(self, uses: Uses, kinds: tuple[str, ...] = (TYPE, LIMIT)) -> str | None:
         """The first resource of these kinds with too little left for one more such task; None if there is enough."""
@@ -161,6 +178,24 @@ class Stock:
     def before(self, name: str, units: int) -> KeptUnits | None:
         """The earlier task, and what it lacks, that alone keeps so many units of a resource from a later one."""
         return self.first.get(name) if name not in self.due and self._has(name, units) else None
+
+    def idle(self, name: str) -> tuple[str, ...]:
+        """The tasks in ready/ that have all that is in use of a resource; none if others have some of it."""
+        others = self.company.get(name, ALONE)
+        return others.ready if others.units >= self.used.get(name, 0) + self.doubtful.get(name, 0) > 0 else ()
+
+    def line(self, name: str) -> str:
+        """In words: how many tasks before this one in waiting/ use a resource; '' for none."""
+        others = self.company.get(name, ALONE)
+        least = "at least " if others.more else ""
+        verb = "uses" if others.ahead == 1 else "use"
+        return f"before it in waiting/: {least}{amount(others.ahead, 'task')} that {verb} it" if others.ahead else ""
+
+    def tries(self, name: str, task: str) -> str:
+        """In words: which task tries a resource again, or is to. task: its id."""
+        if task in self.company.get(name, ALONE).ready:
+            return f"task {task}, which stands ready, is to try it"
+        return f"task {task} is trying"
 
     def told(self, name: str) -> str:
         """In words, behind what is in use of a resource: what is kept back; '' for nothing."""
