@@ -247,7 +247,7 @@ def test_people_see_what_is_lent_and_who_wants_it_back() -> None:
     loans.ask("t0.1")
     submit(cluster, "t2", **USES)
     said = picture(cluster)
-    assert said.gates["limit"]["x"] == {"max": 1, "used": 1, "doubtful": 0, "lent": 1, "back": 1}
+    assert said.gates["limit"]["x"] == {"max": 1, "used": 1, "doubtful": 0, "lent": 1, "back": 1, "due": 1}
     assert {run.id: run.back for run in heartbeats.read_all(cluster.fs)["w1"].running} == {"t0": True, "t1": False}
     words = [reason.reason for reason in _explain(cluster, "t2").reasons]
     assert any("want them back first: 1" in text for text in words)
@@ -259,6 +259,18 @@ def test_people_see_what_is_lent_and_who_wants_it_back() -> None:
     cluster.settle()
     events = [e.event for e in Reader(cluster.fs).read() if e.event.startswith("UNITS")]
     assert events == ["UNITS_LENT", "UNITS_BACK"]
+
+
+def test_what_a_task_wants_back_and_finds_left_keeps_nobody_waiting() -> None:
+    """It was told that its class uses 2 slots, has 7 of its own, and that 2 of 8 are in use."""
+    cluster, _, loans = made(LIMITS + CLASSES, **USES)
+    lend(cluster, loans, "t0.1")
+    loans.ask("t0.1")
+    cluster.settle()
+    submit(cluster, "later", dependencies=["ghost"])
+    row = picture(cluster).gates["class"]["default"]
+    assert (row["back"], row["due"]) == (1, 0), "it lacks the limit, and no slot"
+    assert [reason.gate for reason in _explain(cluster, "later").reasons] == ["dependencies"]
 
 
 def _explain(cluster: Cluster, task: str) -> Explanation:

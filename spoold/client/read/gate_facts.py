@@ -75,14 +75,14 @@ def facts_seen(
     types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
     gates: Mapping[str, Mapping[str, Any]] = snapshot.gates if snapshot is not None else {}
     used = {f"{TYPE}{kind}" if kind else UNKNOWN: counts.get("active", 0) for kind, counts in types.items()}
-    due = {f"{TYPE}{kind}": counts.get("back", 0) for kind, counts in types.items() if kind}
+    due = {f"{TYPE}{kind}": _due(counts) for kind, counts in types.items() if kind}
     doubtful: dict[str, int] = {}
     opens: dict[str, float] = {}
     for gate, prefix in (("limit", LIMIT), ("rate", RATE)):
         for name, said in _rows(gates, gate):
             used[f"{prefix}{name}"] = _whole(said.get("used"))
             doubtful[f"{prefix}{name}"] = _whole(said.get("doubtful"))
-            due[f"{prefix}{name}"] = _whole(said.get("back"))
+            due[f"{prefix}{name}"] = _due(said)
             if (opened := moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = opened
     breakers = breaker_gate.book_seen(gates)
@@ -100,7 +100,7 @@ def facts_seen(
     classes = _rows(gates, "class")
     used |= {f"{CLASS}{name}": _whole(said.get("used")) for name, said in classes}
     due = {name: units for name, units in due.items() if units}
-    due |= {f"{CLASS}{name}": units for name, said in classes if (units := _whole(said.get("back")))}
+    due |= {f"{CLASS}{name}": units for name, said in classes if (units := _due(said))}
     nodes = snapshot.nodes if snapshot is not None else ()
     shares = shares_of(known.settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
     stock, lacked = stock_seen(capacity, used, doubtful), _wanted(gates, file)
@@ -135,6 +135,11 @@ def _wanted(gates: Mapping[str, Mapping[str, Any]], file: str) -> dict[str, Kept
 
 def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, dict[str, Any]]]:
     return [(name, said) for name, said in gates.get(gate, {}).items() if isinstance(said, dict)]
+
+
+def _due(said: Mapping[str, Any]) -> int:
+    """Return how many units are to be freed for tasks that want theirs back; earlier leaders say only what is wanted."""
+    return _whole(said.get("due", said.get("back")))
 
 
 def _whole(value: Any) -> int:

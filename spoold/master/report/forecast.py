@@ -66,7 +66,7 @@ def types(desk: Desk) -> dict[str, dict[str, int]]:
         kind["running"] = max(0, kind["active"] + kind.get("lent", 0) - kind["ready"])
     for name, asked in desk.usage.asked.items():
         if name.startswith(TYPE):
-            found[name.removeprefix(TYPE)]["back"] = asked
+            found[name.removeprefix(TYPE)] |= {"back": asked, "due": desk.usage.stock.due.get(name, 0)}
     return dict(sorted(found.items()))
 
 
@@ -125,9 +125,10 @@ def _kept(rows: list[tuple[str, int]]) -> list[dict[str, Any]]:
 
 
 def _lent(desk: Desk, name: str) -> dict[str, int]:
-    """Return how many units of a resource are lent, and wanted back; nothing for none."""
+    """Return how many units of a resource are lent, wanted back, and lacking for that; nothing for none."""
     numbers = {"lent": desk.usage.lent.get(name, 0), "back": desk.usage.asked.get(name, 0)}
-    return {what: units for what, units in numbers.items() if units}
+    due = {"due": desk.usage.stock.due.get(name, 0)} if numbers["back"] else {}
+    return {what: units for what, units in numbers.items() if units} | due
 
 
 def people(desk: Desk) -> dict[str, dict[str, Any]]:
