@@ -14,6 +14,7 @@ from spoold.client.read.explanation import explain
 from spoold.client.read.histories import history
 from spoold.client.read.task_info import describe
 from spoold.client.spool.fsck_and_repair import StillAlive, check, mend
+from spoold.client.spool.spool_status import status
 from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
@@ -92,6 +93,25 @@ def test_a_pause_of_a_type_and_a_limit() -> None:
         assert answer.state == "waiting"
         said = "type review is paused; `spool resume review` lets it go on; asked for by cli-here-0002 since "
         assert answer.verdict.startswith(said)
+
+
+def test_after_the_end_of_a_leader_a_standby_is_named_and_there_is_nothing_to_do() -> None:
+    cluster = Cluster("[budgets.purse]\ncost_usd = 1\n")
+    gone = cluster.host.another()
+    master = cluster.master("m-0001", gone)
+    cluster.master("m-0002")
+    cluster.steps(master)
+    gone.die()
+    cluster.drop("a", budgets=["purse"])
+    answer, picture = ask(cluster, "a"), status(cluster.store, cluster.host, cluster.clock, sleep=cluster.sleep)
+    (reason,) = answer.reasons
+    said = "no node leads the spool just now, so nothing is admitted, retried or taken back"
+    assert (answer.verdict, reason.change) == (said, "nothing: m-0002 stands by, and leads within about 15 s")
+    (warning,) = picture.warnings
+    assert warning == (
+        "no leader is seen, so nothing is admitted, retried or taken back; these figures were counted just now. "
+        "m-0002 stands by, and leads within about 15 s"
+    )
 
 
 def test_a_limit_that_only_a_ready_task_holds_names_that_task() -> None:

@@ -375,3 +375,8 @@ def test_a_day_that_nobody_has_drawn_on_is_shown_and_of_many_batches_the_last() 
 @pytest.mark.parametrize("gates", [{}, {"budget": []}, {"budget": {"nightly": {}}}, {"budget": {"nightly": 1}}])
 def test_a_snapshot_that_says_nothing_lets_nobody_believe_that_all_is_left(gates: dict[str, Any]) -> None:
     assert book_seen(gates) == Book(closed=NO_NEWS)
+    unsure = replace(purse(0.5, 2), book=book_seen(gates))
+    held = Held("a", "review", TypeFacts(more={"budget": unsure}))
+    change = gate.GATE.change
+    assert change is not None
+    assert change(held, Wait("budget", NO_NEWS), ()).startswith("it goes on when a leader has counted that")

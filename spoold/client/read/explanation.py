@@ -108,6 +108,7 @@ class _Gathering:
             now=now,
             attempt=located.attempt,
             leader=picture.master.leader,
+            standbys=picture.master.standbys,
             dead_after_s=store.settings.heartbeat.dead_after_s,
             window=store.settings.ready.window,
             grace_s=store.settings.drop.grace_s,

@@ -138,7 +138,7 @@ def _rows(gates: Mapping[str, Mapping[str, Any]], gate: str) -> list[tuple[str, 
 
 
 def _due(said: Mapping[str, Any]) -> int:
-    """Return how many units are to be freed for tasks that want theirs back; earlier leaders say only what is wanted."""
+    """Return how many units are to be freed for tasks that want them back; earlier leaders say what those use."""
     return _whole(said.get("due", said.get("back")))
 
 

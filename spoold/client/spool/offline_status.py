@@ -26,7 +26,7 @@ from spoold.protocol.snapshot import Leadership, Snapshot, no_tasks
 from spoold.protocol.timestamps import moment
 from spoold.rules.answers.task_facts import Case
 from spoold.rules.attempts.attempt_costs import BEAT_EVERY
-from spoold.rules.cluster.election import MISSING, MISSING_MEND
+from spoold.rules.cluster.election import MISSING, MISSING_MEND, takes_over
 from spoold.rules.cluster.node_status import ASLEEP, count_workers, left_warnings, node_of
 from spoold.rules.cluster.pool_clock import EQUAL_S
 from spoold.rules.cluster.pool_clock import warnings as clock_warnings
@@ -67,8 +67,8 @@ def listing(
     the time (s since 1970) by which pauses end.
     """
     counted, blocked = census(store.fs), obstacles(store.fs)
-    requests, others = control.list_control(store.fs)
-    counted.misnamed.see_requests(others)
+    requests, foreign = control.list_control(store.fs)
+    counted.misnamed.see_requests(foreign)
     with suppress(OSError):
         store.revisions.look()
     paused = paused_by(requests, control.ends_of(store.fs, requests), now)
@@ -80,15 +80,14 @@ def listing(
         kind["running"] += 1
         kind["active"] += 1
     masters = [n for n, beat in sorted(nodes.items()) if beat.role == "master" and n not in dead]
-    name = lease.holder if lease is not None and leads else None
+    holder = lease.holder if lease is not None else None
+    name, others = holder if leads else None, [node for node in masters if node != holder]
     mounts = mounts_of({n: beat for n, beat in nodes.items() if n not in dead})
     return Snapshot(
         generated_at=store.stamp(),
         spool_id=store.marker.spool_id,
         source="listing",
-        master=Leadership(
-            leader=name, epoch=lease.epoch if lease else 0, standbys=tuple(n for n in masters if n != name)
-        ),
+        master=Leadership(leader=name, epoch=lease.epoch if lease else 0, standbys=tuple(others)),
         tasks=counted.tasks,
         workers=count_workers(node.state for node in shown),
         nodes=shown,
@@ -97,7 +96,7 @@ def listing(
         halted=halted_by(requests),
         warnings=(
             *blocked,
-            why or _why_listed(name, lease, store.read_only, mend_first=bool(blocked)),
+            why or _why_listed(store, name, lease, others, mend_first=bool(blocked)),
             *left_warnings(workers),
             *named(barriers(store.fs, counted.blocked)),
             *counted.misnamed.warnings(),
@@ -108,15 +107,22 @@ def listing(
     )
 
 
-def _why_listed(leader: str | None, lease: LeaseName | None, read_only: bool, *, mend_first: bool) -> str:
-    """mend_first: a directory of the spool is not a directory, which keeps a running master from leading."""
+def _why_listed(
+    store: Store, leader: str | None, lease: LeaseName | None, standbys: list[str], *, mend_first: bool
+) -> str:
+    """standbys: masters that are alive and hold no token; mend_first: a directory of the spool is not a directory,
+    which keeps them from leading.
+    """
     if leader is not None:
         return f"{leader} leads but has reported nothing new; these figures were counted just now"
     why, mend = "no leader is seen, so", "start `spool master` or `spool up` on any machine that mounts the spool"
     if lease is None:
         why, mend = f"{MISSING}, and", MISSING_MEND
     counted = "these figures were counted just now"
-    if read_only:  # no master could lead here, and perhaps none elsewhere
+    if lease is not None and standbys and not mend_first:
+        soon = takes_over(standbys, store.settings.heartbeat.dead_after_s)
+        return f"{why} nothing is admitted, retried or taken back; {counted}. {soon}"
+    if store.read_only:  # no master could lead here, and perhaps none elsewhere
         return f"{why} nothing is admitted, retried or taken back; {counted}"
     if mend_first:
         alone = "; then" if lease is None else ": a master that runs leads again by itself. If none runs,"

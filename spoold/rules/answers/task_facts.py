@@ -98,8 +98,8 @@ class Case:
     """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most; file: its name
     in waiting/.
 
-    leader: who leads, None for no node; token: whether master/ has the token, without which no node can lead;
-    parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before it
+    leader: who leads, None for no node; standbys: who else would; token: whether master/ has it, without which no node
+    can lead; parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before it
     in its lane; window and standing: how many tasks its lane in ready/ may hold, and does; last: the attempt before
     this one, or the one that ended it; origins: the tasks with which a failure by dependency began → the code of
     each, '' if it is lost; retried: whether a request to retry it stands; mute: live workers that do not say what
@@ -120,6 +120,7 @@ class Case:
     now: float
     attempt: int = 0
     leader: str | None = None
+    standbys: tuple[str, ...] = ()
     token: bool = True
     dead_after_s: float = 15
     lane: Lane | None = None

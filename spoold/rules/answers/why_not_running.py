@@ -20,7 +20,7 @@ from spoold.rules.answers import task_history
 from spoold.rules.answers.eligible_workers import room_now, suitable
 from spoold.rules.answers.task_facts import Case, Claim, Explanation, Reason
 from spoold.rules.answers.why_failed import SPENT, anew, by, failed, frozen
-from spoold.rules.cluster.election import MISSING, MISSING_MEND
+from spoold.rules.cluster.election import MISSING, MISSING_MEND, takes_over
 from spoold.rules.gates import limit_gates
 from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
@@ -290,6 +290,11 @@ def _leadership(case: Case) -> Iterator[Reason]:
             why, change = f"{MISSING}, and", MISSING_MEND
         elif case.read_only:
             why, change = "no node leads the spool, which is mounted read-only here, so", "mount it read-write"
+        if case.token and case.standbys:
+            why, change = (
+                "no node leads the spool just now, so",
+                f"nothing: {takes_over(case.standbys, case.dead_after_s)}",
+            )
         yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
 
 

@@ -6,13 +6,22 @@ wins. Only a takeover raises the epoch. Of several tokens the highest counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spoold.protocol.amount import some
 from spoold.protocol.names import NOBODY, LeaseName
 
 # The warning for a spool without a token: no master that is started can fix it.
 MISSING = "master/ has no token, so no master can lead"
 MISSING_MEND = "stop all nodes and run `spool fsck --repair`"
+NAMED = 3
+
+
+def takes_over(standbys: Sequence[str], lease_s: float) -> str:
+    """Who leads next once a leader is gone, and when: the part of a sentence."""
+    stand, lead = ("stands", "leads") if len(standbys) == 1 else ("stand", "one of them leads")
+    return f"{some(list(standbys), NAMED)} {stand} by, and {lead} within about {lease_s:g} s"
 
 
 @dataclass(frozen=True, slots=True)

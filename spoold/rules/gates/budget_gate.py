@@ -156,6 +156,9 @@ def _gather(known: Known) -> Purse | None:
 
 
 def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
+    purse: Purse | None = held.type.more.get(NAME)
+    if purse is not None and purse.closed:
+        return "it goes on when a leader has counted that; `spool status` warns of what keeps one from it"
     if wait.behind:
         first = next((one.id for one in _first(held) if key_in(one.file) == wait.behind), wait.behind)
         return f"it goes on once task {first} has had its turn; or `spool budget raise`"
@@ -338,7 +341,7 @@ def _fits(used: int, need: int, limit: int) -> bool:
 # So many periods of a budget are shown, those that spent last; and so many of the tasks that one keeps waiting.
 SHOWN = 50
 QUEUES_SHOWN = 20
-NO_NEWS = "no leader has said yet what the budgets have spent"
+NO_NEWS = "no leader says just now what the budgets have spent"
 
 
 def picture_of(purse: Purse) -> dict[str, Any]:
