@@ -454,6 +454,19 @@ def test_a_retry_without_a_failed_dependency_is_warned_of(root: Path, run: Run) 
     assert run("retry", "child").code == 0
 
 
+def test_of_a_retry_with_its_dependency_nobody_is_warned_however_many_come_before(
+    root: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dependency stood behind the tasks that are read, and the leader had carried out its retry already."""
+    monkeypatch.setattr("spoold.client.read.preconditions.LOOKED_INTO", 1)
+    monkeypatch.setattr("spoold.store.control.list_requests", lambda fs: [])
+    for task in ("a-child", "z-parent"):
+        end(root, task, "failed")
+    name = EndedName("a-child", 1, "w-aaaaa").encode()
+    put(root, f"failed/{name}", {"id": "a-child", "type": "u", "dependencies": ["z-parent"]})
+    assert "still failed" not in run("retry", "a-child", "z-parent").err
+
+
 def test_only_some_warnings_of_a_retry_are_shown(root: Path, run: Run) -> None:
     end(root, "bad", "failed")
     for number in range(23):

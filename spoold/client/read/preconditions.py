@@ -6,9 +6,8 @@ the node that carries a request out judges it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 from spoold.client.read.task_info import kind_of, read_content, running_of
@@ -53,13 +52,14 @@ def refuses_retry(located: Located) -> SpoolError | None:
     return None
 
 
-def warnings_of_retry(store: Store, tasks: Iterable[Located]) -> list[str]:
+def warnings_of_retry(store: Store, tasks: Sequence[Located]) -> list[str]:
     """Return a warning for each task with a failed dependency of which no retry was asked: it only fails again.
 
-    At most LOOKED_INTO tasks are read; one that cannot be read, or has moved, has none. Errors: OSError from listing.
+    tasks: all of which a retry was just asked. At most LOOKED_INTO of them are read; one that cannot be read, or has
+    moved, has no warning. Errors: OSError from listing.
     """
     needs: dict[str, tuple[str, ...]] = {}
-    for located in islice(tasks, LOOKED_INTO):
+    for located in tasks[:LOOKED_INTO]:
         with suppress(OSError, BadFile):
             needs[located.id] = tuple(codec.load_task(store.fs.read(located.path), located.path).dependencies)
     wanted = {need for each in needs.values() for need in each}
@@ -67,7 +67,8 @@ def warnings_of_retry(store: Store, tasks: Iterable[Located]) -> list[str]:
         return []
     parents = {need: parent_in(where.state) for need, where in locate_many(store, wanted).items()}
     asked = {key(one.target) for one in control.list_requests(store.fs) if one.verb is Verb.RETRY}
-    held = {task: unretried(each, parents, asked | set(map(key, needs))) for task, each in needs.items()}
+    asked |= {key(located.id) for located in tasks}  # the leader may have carried out some of these already
+    held = {task: unretried(each, parents, asked) for task, each in needs.items()}
     return [still_failed(task, some) for task, some in held.items() if some]
 
 

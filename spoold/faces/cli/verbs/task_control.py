@@ -122,7 +122,7 @@ def _warn(spool: SpoolClient, asked: list[str], found: list[Located]) -> None:
 
     retried = set(asked)
     with spool.reaching():
-        warnings = warnings_of_retry(spool.store, (one for one in found if one.id in retried))
+        warnings = warnings_of_retry(spool.store, [one for one in found if one.id in retried])
     for warning in warnings[:WARNINGS_SHOWN]:
         output.remark(f"spool: {output.within(warning)}")
     if len(warnings) > WARNINGS_SHOWN:
