@@ -66,13 +66,16 @@ TEXT = "text"
 
 
 class Error(BaseModel):
-    """Why it failed: a code for programs, a sentence for people; cause is the code behind MAX_RETRIES."""
+    """Why it failed: a code for programs, a sentence for people; cause is the code behind MAX_RETRIES; origin is the
+    task with which a failure by dependency began.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     code: AnyCode
     message: str = ""
     cause: AnyCode | None = None
+    origin: str | None = None
 
 
 class Total(BaseModel):

@@ -12,13 +12,16 @@ import pytest
 
 from spoold.client.read.explanation import explain
 from spoold.client.read.histories import history
+from spoold.client.read.preconditions import warnings_of_retry
 from spoold.client.read.task_info import describe
 from spoold.client.spool.fsck_and_repair import StillAlive, check, mend
 from spoold.client.spool.spool_status import status
+from spoold.client.spool.waiting import read_result
 from spoold.master.master import Master
 from spoold.protocol.errors import NotFound
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.request import Verb
+from spoold.protocol.result import Error
 from spoold.protocol.snapshot import Snapshot
 from spoold.rules.answers.task_facts import Explanation
 from spoold.rules.attempts.end_conditions import UNKNOWN_FOR_S
@@ -26,6 +29,7 @@ from spoold.store import control, snapshots, task_location
 from spoold.store.heartbeats import list_beats
 from spoold.store.own_heartbeat import Presence
 from spoold.store.store import open_store, stamp
+from spoold.store.task_location import locate
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import Usage
 from spoold.system.host import FakeHost
@@ -295,6 +299,62 @@ def test_a_task_that_runs_and_one_that_ended() -> None:
     assert ask(cluster, "b").reasons[0].change == "a has completed since: `spool retry b`"
 
 
+@pytest.mark.parametrize(
+    ("batch", "change"),
+    [
+        ("B", "`spool retry --batch B --state failed`"),
+        ("", "`spool retry T0 … t99`; `spool retry --state failed` retries every failed task"),
+    ],
+)
+def test_the_end_of_a_long_chain_names_the_task_with_which_its_failure_began(batch: str, change: str) -> None:
+    """It named its own dependency, a retry of which failed again."""
+    cluster, fields = Cluster(), {"batch": batch} if batch else {}
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("T0", **fields)
+    for number in range(1, 100):
+        cluster.drop(f"t{number}", dependencies=["T0" if number == 1 else f"t{number - 1}"], **fields)
+    cluster.steps(master)
+    cluster.claim("t0")
+    cluster.end("T0", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
+    cluster.steps(master)
+    failed = ask(cluster, "t99")
+    assert failed.verdict == "it never started: DEPENDENCY_FAILED: dependency t98 failed; it began with T0"
+    assert failed.reasons[0].change.startswith("fix the cause (`spool explain T0`), then ")
+    assert failed.reasons[0].change.endswith(change)
+    error = result_of(cluster, "t99")
+    assert (error.code, error.origin) == ("DEPENDENCY_FAILED", "T0")
+    assert result_of(cluster, "t1").message == "dependency T0 failed"
+    (warning,) = warnings_of_retry(cluster.store, [locate(cluster.store, "t99")])
+    assert "and failed since T0 did" in warning
+
+
+def test_the_next_leader_finds_in_records_with_which_task_a_failure_began() -> None:
+    cluster = Cluster()
+    host = cluster.host.another()
+    master = cluster.master("m-0001", host)
+    cluster.worker()
+    cluster.drop("a")
+    cluster.drop("b", dependencies=["a"])
+    cluster.steps(master)
+    cluster.claim("a")
+    cluster.end("a", "failed", status="failure", error={"code": "EXIT_NONZERO", "message": "exit code 65"})
+    cluster.steps(master)
+    host.die()
+    cluster.clock.advance(20)
+    master = cluster.master("m-0002")
+    cluster.drop("c", dependencies=["b"])
+    cluster.steps(master, 4)
+    assert result_of(cluster, "c").message == "dependency b failed; it began with a"
+
+
+def result_of(cluster: Cluster, task: str) -> Error:
+    """Why a task failed."""
+    error = read_result(cluster.store, locate(cluster.store, task)).error
+    assert error is not None
+    return error
+
+
 def test_a_claim_on_a_share_without_inodes(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     master = cluster.master()
@@ -322,7 +382,7 @@ def test_a_failure_is_followed_to_the_task_with_which_it_began() -> None:
     cluster.steps(master, 4)
     change = (
         "fix the cause (`spool explain root`), then retry root, the tasks that failed because of that and top "
-        "by one command: `spool retry root … top`"
+        "by one command: `spool retry root … top`; `spool retry --state failed` retries every failed task"
     )
     assert ask(cluster, "top").reasons[0].change == change
     for path in cluster.tree("results"):

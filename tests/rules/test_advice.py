@@ -32,11 +32,11 @@ from spoold.rules.gates import breaker_gate
 from spoold.rules.gates.breaker_gate import Book as Failures
 from spoold.rules.gates.breaker_gate import Row
 from spoold.rules.gates.budget_gate import Book as Reserved
-from spoold.rules.gates.budget_gate import Purse
+from spoold.rules.gates.budget_gate import First, Purse
 from spoold.rules.gates.budget_usage import Asked
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.lock_holders import Book, Demand
-from spoold.rules.gates.resources import Capacity, KeptUnits, Shares, Stock
+from spoold.rules.gates.resources import Capacity, Company, KeptUnits, Shares, Stock
 from spoold.rules.gates.standing_requests import Closed, Requested
 from spoold.rules.share.free_space import Room
 from tests.rules.strategies import limited, name
@@ -78,11 +78,30 @@ def failed(code: str, **more: object) -> Case:
     return replace(WAITING, state=State.FAILED, last=EndedAttempt(1, "failure", "w-1", code=code), **more)  # type: ignore[arg-type]
 
 
-def spent(per: str) -> Case:
+def spent(per: str, closed: str = "") -> Case:
     """A task that draws on a budget of which nothing is left."""
     settings = Settings.model_validate({"budgets": {"small": {"cost_usd": 0, "per": per}}})
     asked = Conditions(more=(("budget", Asked(budgets=("small",))),))
-    return replace(WAITING, conditions=asked, type=TypeFacts(more={"budget": Purse(settings, Reserved(), NOW)}))
+    return replace(
+        WAITING, conditions=asked, type=TypeFacts(more={"budget": Purse(settings, Reserved(closed=closed), NOW)})
+    )
+
+
+def behind_one_that_wants_more() -> Case:
+    """A task that finds enough of a budget, and of which another one wants more than is left."""
+    settings = Settings.model_validate({"budgets": {"small": {"tokens": 5}}})
+    mine, more = (Asked(budgets=("small",), own=(("tokens", count * 1_000_000),)) for count in (1, 9))
+    before = First(name("first").encode(), "first", "review", more)
+    purse = Purse(settings, Reserved(first=(before,)), NOW)
+    asking = Conditions(more=(("budget", mine),))
+    file = name("t", micros=1_780_000_000_000_000).encode()
+    return replace(WAITING, conditions=asking, type=TypeFacts(more={"budget": purse}), file=file)
+
+
+def with_stock(**said: object) -> TypeFacts:
+    """The facts of a type of which one may run, in a stock of which this is known, too."""
+    facts = limited("review", 1, 1 if "company" in said else 0)
+    return replace(facts, stock=replace(facts.stock, **said))  # type: ignore[arg-type]
 
 
 def of_class(*, borrow: bool) -> TypeFacts:
@@ -550,6 +569,18 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "lent",
         "it goes on when those have ended and a slot is free; `spool tree t` shows its children",
     ),
+    (
+        "a budget of which no leader says anything",
+        spent("total", closed="no leader says"),
+        "budget",
+        "it goes on when a leader has counted that; `spool status` warns of what keeps one from it",
+    ),
+    (
+        "an earlier task wants more of a budget",
+        behind_one_that_wants_more(),
+        "budget",
+        "it goes on once task first has had its turn; or `spool budget raise`",
+    ),
     ("a spent budget", spent("total"), "budget", "`spool budget raise`, or a smaller `budget` of the task"),
     ("a budget of a day", spent("day"), "budget", "time; or `spool budget raise`"),
     ("a cancel", replace(CLAIMED, claim=Claim("w-1", cancel=True)), "cancel", "its worker stops it within a beat"),
@@ -612,7 +643,7 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "failed",
         (
             "fix the cause (`spool explain g`), then retry g, the tasks that failed because of that and t "
-            "by one command: `spool retry g … t`"
+            "by one command: `spool retry g … t`; `spool retry --state failed` retries every failed task"
         ),
     ),
     (
@@ -624,6 +655,36 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         "`spool retry p` within 10 s, or t fails again",
     ),
     ("a retry", failed(Code.TIMEOUT, retried=True), "retry", "the leader carries it out within moments"),
+    (
+        "a grandparent failed, of a batch",
+        failed(Code.DEPENDENCY_FAILED, origins={"g": Code.TIMEOUT}, batch="B"),
+        "failed",
+        (
+            "fix the cause (`spool explain g`), then retry g, the tasks that failed because of that and t "
+            "by one command, if all are of its batch: `spool retry --batch B --state failed`"
+        ),
+    ),
+    (
+        "a standby is about to lead",
+        replace(WAITING, leader=None, standbys=("m-2", "m-3")),
+        "leader",
+        "nothing: m-2, m-3 stand by, and one of them leads within about 15 s",
+    ),
+    (
+        "an earlier task wants more of a limit",
+        replace(WAITING, type=with_stock(wanted={"type:review"}, first={"type:review": KeptUnits(2, "first")})),
+        "limit",
+        "it goes on once task first has had its turn; or raise it: `spool config set types.review.max_concurrent …`",
+    ),
+    (
+        "a limit that ready tasks hold",
+        replace(WAITING, type=with_stock(company={"type:review": Company(1, ("idle",))})),
+        "limit",
+        (
+            "it goes on when idle has run (`spool explain idle` says why no worker takes it); "
+            "or raise it: `spool config set types.review.max_concurrent …`"
+        ),
+    ),
     ("the origin is lost", failed(Code.DEPENDENCY_FAILED), "failed", "fix its dependencies, then `spool retry t`"),
     (
         "a parent is no task",

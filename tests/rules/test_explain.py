@@ -563,7 +563,7 @@ def test_the_dependency_with_which_it_began_is_to_be_mended_first() -> None:
     assert change({"bad": "", "worse": "TIMEOUT"}) == both
     assert change({"root": "TIMEOUT"}) == (
         "fix the cause (`spool explain root`), then retry root, the tasks that failed because of that and t "
-        "by one command: `spool retry root … t`"
+        "by one command: `spool retry root … t`; `spool retry --state failed` retries every failed task"
     )
     assert change({"bad": "DEADLINE"}) == (
         "submit bad again, corrected and under another id; "

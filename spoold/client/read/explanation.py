@@ -159,8 +159,14 @@ class _Gathering:
         with contextlib.suppress(BadFile):
             case = self._with_parents(case, self._read())
         if case.last is not None and case.last.code == Code.DEPENDENCY_FAILED:
-            case = replace(case, origins=origins(self._store, self._located))
+            case = replace(case, origins=origins(self._store, self._located), batch=self._batch())
         return case
+
+    def _batch(self) -> str:
+        """The batch of the task; '' where it has none, or that cannot be read."""
+        with contextlib.suppress(BadFile, FileNotFoundError):
+            return self._read().batch or ""
+        return ""
 
     def _claimed(self) -> Case:
         worker, task_id, fs = self._located.node, self._located.id, self._store.fs
@@ -371,7 +377,8 @@ TASKS_READ = 64
 def origins(store: Store, located: Located) -> dict[str, str]:
     """Return the failed tasks that made this one fail and failed by themselves: id → code, '' where it is lost.
 
-    Reads at most TASKS_READ tasks, the nearest first. Errors: OSError from listing.
+    Reads at most TASKS_READ tasks, the nearest first; of a chain its records name the first one. Errors: OSError from
+    listing.
     """
     found: dict[str, str] = {}
     trail, seen = [located], {key(located.id)}
@@ -379,8 +386,10 @@ def origins(store: Store, located: Located) -> dict[str, str]:
         if not trail:
             break
         here = trail.pop(0)
-        code = _code(store, here)
+        code, origin = _code(store, here)
         behind = _failed_parents(store, here) if code == Code.DEPENDENCY_FAILED else []
+        if len(behind) == 1 and origin is not None and origin.state is State.FAILED:
+            behind = [origin]  # however long the chain is
         if not behind and here is not located:
             found[here.id] = code
         trail += [parent for parent in behind if key(parent.id) not in seen]
@@ -388,11 +397,14 @@ def origins(store: Store, located: Located) -> dict[str, str]:
     return found
 
 
-def _code(store: Store, located: Located) -> str:
+def _code(store: Store, located: Located) -> tuple[str, Located | None]:
+    """Return why a task failed, and where the task is with which its record says that this began."""
     with contextlib.suppress(BadFile, NotFound):
         error = read_result(store, located).error
-        return str(error.code) if error is not None else ""
-    return ""
+        if error is not None:
+            origin = locate_many(store, [error.origin]).get(error.origin) if error.origin else None
+            return str(error.code), origin
+    return "", None
 
 
 def _failed_parents(store: Store, located: Located) -> list[Located]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from spoold.client.read.task_info import kind_of, read_content, running_of
 from spoold.client.spool.capabilities import list_served
+from spoold.client.spool.waiting import read_result
 from spoold.protocol import codec
 from spoold.protocol.agent_messages import STANDING_MAX, fault_in
 from spoold.protocol.amount import some
@@ -69,7 +70,16 @@ def warnings_of_retry(store: Store, tasks: Sequence[Located]) -> list[str]:
     asked = {key(one.target) for one in control.list_requests(store.fs) if one.verb is Verb.RETRY}
     asked |= {key(located.id) for located in tasks}  # the leader may have carried out some of these already
     held = {task: unretried(each, parents, asked) for task, each in needs.items()}
-    return [still_failed(task, some) for task, some in held.items() if some]
+    began = {located.id: _origin(store, located) for located in tasks[:LOOKED_INTO] if held.get(located.id)}
+    return [still_failed(task, some, began[task]) for task, some in held.items() if some]
+
+
+def _origin(store: Store, located: Located) -> str | None:
+    """Return the task with which the failure of this one began, as its record says; None where that says nothing."""
+    with suppress(OSError, SpoolError):
+        error = read_result(store, located).error
+        return error.origin if error is not None else None
+    return None
 
 
 def workers_meant(fs: FileSystem, worker: str) -> list[str]:

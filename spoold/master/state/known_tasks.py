@@ -30,7 +30,8 @@ class Learned:
     what tasks with conditions say of budgets, and demands: what they lock, once they were read; unlearned: since when
     (monotonic, s) lane and content are to be looked up; unsure: those of them that were read, and may run as another
     type than their own, which their workers have not said yet; also: more lanes of which a lost claim may have been.
-    settled: names in failed/ that no power cut takes back, as `dependents` found.
+    settled: names in failed/ that no power cut takes back, as `dependents` found. origins: by name in failed/, the
+    task with which that failure began.
     """
 
     lanes: dict[str, str] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Learned:
     unsure: set[str] = field(default_factory=set)
     also: dict[str, tuple[str, ...]] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
+    origins: dict[str, str] = field(default_factory=dict)
 
     def learn_lane(self, task_key: str, lane: str) -> None:
         """Note the lane of a task that is ready or claimed."""

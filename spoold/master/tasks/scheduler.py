@@ -36,7 +36,7 @@ from spoold.rules.scheduling.fallback_types import Instead, lanes_instead
 from spoold.rules.scheduling.promotion import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.queues import Standing, Way
 from spoold.rules.scheduling.waiting_task import Entry
-from spoold.store.attempt_records import Ledger
+from spoold.store.attempt_records import Ledger, read_record
 from spoold.store.existence import names_in
 from spoold.store.lanes_and_archive import move_into_lane
 from spoold.store.mover import Moved
@@ -94,14 +94,50 @@ def fail_refused(desk: Desk) -> None:
             place = waiting_place(entry.lane, entry.file)
             if place.directory in desk.view.blocked:
                 continue
-            error, status = Error(code=verdict.code, message=verdict.reason), end_conditions.status_of(verdict.code)
+            error, status = _error(desk, entry, verdict), end_conditions.status_of(verdict.code)
             with desk.faults.handling("refused task", entry.name.id, entry.name.id, entry.name.attempt):
                 failed += desk.fail(place, entry.name, error, status)
+                _began_with(desk, entry.name.id, error.origin)
         if failed == before:
             break  # none could be moved just now; each task that fails may make others fail, hence the loop
     for task_key in desk.some(end_conditions.overdue(desk.learned.deadlines, desk.step.now.wall), "overdue"):
         with desk.faults.handling("late task", task_key, task_key):
             fail_late(desk, task_key)
+
+
+# The failures whose beginnings are remembered; those of others are read again.
+ORIGINS = 10_000
+
+
+def _error(desk: Desk, entry: Entry, verdict: Refuse) -> Error:
+    """Return why a refused task fails. That of a failure by dependency names the task with which it began."""
+    error = Error(code=verdict.code, message=verdict.reason)
+    failed = [need for need in entry.conditions.needs if desk.view.parent(need) is Parent.FAILED]
+    if verdict.code is not Code.DEPENDENCY_FAILED or not failed:
+        return error
+    origin = _origin(desk, failed[0])
+    began = f"; it began with {origin}" if key(origin) not in map(key, failed) else ""
+    return error.model_copy(update={"message": f"{error.message}{began}", "origin": origin})
+
+
+def _origin(desk: Desk, parent: str) -> str:
+    """Return the task with which the failure of this one began; itself, where that is not known."""
+    place = desk.view.where.get(key(parent))
+    if place is None or place.state is not State.FAILED:
+        return parent
+    if place.name not in desk.learned.origins:
+        record = read_record(desk.store.fs, layout.join(layout.RESULTS, place.name))
+        error = record.error if record is not None else None
+        _began_with(desk, parent, (error.origin if error is not None else None) or parent)
+    return desk.learned.origins.get(place.name, parent)
+
+
+def _began_with(desk: Desk, task_id: str, origin: str | None) -> None:
+    place = desk.view.where.get(key(task_id))
+    if origin is not None and place is not None and place.state is State.FAILED:
+        if len(desk.learned.origins) >= ORIGINS:
+            desk.learned.origins.clear()
+        desk.learned.origins[place.name] = origin
 
 
 def fail_late(desk: Desk, task_key: str) -> None:

@@ -98,11 +98,11 @@ class Case:
     """One task. now in seconds since 1970; rest_s: how long (s) the retry delay still lasts at most; file: its name
     in waiting/.
 
-    leader: who leads, None for no node; standbys: who else would; token: whether master/ has it, without which no node
-    can lead; parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before it
-    in its lane; window and standing: how many tasks its lane in ready/ may hold, and does; last: the attempt before
-    this one, or the one that ended it; origins: the tasks with which a failure by dependency began → the code of
-    each, '' if it is lost; retried: whether a request to retry it stands; mute: live workers that do not say what
+    leader: who leads, None for no node; standbys: who else would; token: whether master/ has it, and a node can lead;
+    parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before
+    it in its lane; window and standing: how many tasks its lane in ready/ may hold, and does; last: the attempt
+    before this one, or the one that ended it; origins: the tasks with which a failure by dependency began → the code
+    of each, '' if it is lost; retried: whether a request to retry it stands; mute: live workers that do not say what
     they can run;
     problem: the fault of a drop, young while the drop may still become good; hidden: why this user cannot read it;
     awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
@@ -112,7 +112,8 @@ class Case:
     order: of its token; requested: the requests about it that stand; sent_back: who sent it back last, and why;
     above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
     others: the types as which it may run while a limit of its own is closed, in order, each with its facts; home: the
-    facts of its own type, where it is ready as another one; repo: the repository that a merge names.
+    facts of its own type, where it is ready as another one; repo: the repository that a merge names; batch: of a task
+    that failed since others did, '' for none.
     """
 
     id: str
@@ -158,6 +159,7 @@ class Case:
     others: tuple[tuple[str, TypeFacts], ...] = ()
     home: TypeFacts | None = None
     repo: str = ""
+    batch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,12 @@ def unretried(needs: Iterable[str], parents: Mapping[str, Parent], asked: Collec
     return [need for need in needs if parents.get(need) is Parent.FAILED and key(need) not in asked]
 
 
-def still_failed(task: str, held: list[str]) -> str:
-    """The warning for a task that is retried without its failed dependencies."""
+def still_failed(task: str, held: list[str], origin: str | None = None) -> str:
+    """The warning for a task that is retried without its failed dependencies. origin: with which that began."""
     which = f"dependency {held[0]} is" if len(held) == 1 else f"dependencies {some(held, NAMED)} are"
+    if origin is not None and key(origin) not in map(key, held):
+        also = f"`spool retry {origin} … {_listed(held)}` within {UNKNOWN_FOR_S:g} s, with all between them"
+        return f"its {which} still failed, and failed since {origin} did: {also}, or {task} fails again"
     return f"its {which} still failed: {_within(held)}, or {task} fails again"
 
 
@@ -148,7 +151,11 @@ def _about_origins(case: Case) -> str:
     if set(named) <= set(case.conditions.needs):
         return f"{first}, then `spool retry {_listed(list(case.origins))} {case.id}`"
     each = f"{some(list(case.origins), NAMED)}, the tasks that failed because of that and {case.id}"
-    return f"{first}, then retry {each} by one command: `spool retry {_listed(list(case.origins))} … {case.id}`"
+    retry = f"{first}, then retry {each} by one command"
+    if case.batch:
+        return f"{retry}, if all are of its batch: `spool retry --batch {case.batch} --state failed`"
+    command = f"`spool retry {_listed(list(case.origins))} … {case.id}`"
+    return f"{retry}: {command}; `spool retry --state failed` retries every failed task"
 
 
 def _since(case: Case) -> str:
