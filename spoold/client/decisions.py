@@ -241,6 +241,12 @@ class Deciding(Connection):
 
         return Reserving(self).release(names)
 
+    def raise_if_over(self, names: Iterable[str]) -> None:
+        """Look whether one of these is a reservation that is over. Errors: SpoolError that says since when."""
+        from spoold.client.spool.standing_requests import Reserving
+
+        Reserving(self).raise_if_over(names)
+
     def reserved(self) -> frozenset[str]:
         """Return the names of all reservations that stand."""
         from spoold.client.spool.standing_requests import Reserving

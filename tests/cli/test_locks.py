@@ -59,6 +59,22 @@ def test_what_is_free_is_reserved_shown_and_given_back(led: Path) -> None:
         while client.release():
             time.sleep(0.02)  # the leader has not taken it away yet
     assert "no reservation is yours" in spool(led, "release").stderr
+    again = spool(led, "release", name)
+    assert again.exit_code == 2, again.output
+    assert f"reservation {name} is over: " in again.stderr
+    assert " gave it back at 20" in again.stderr
+    with SpoolClient(led) as client, pytest.raises(SpoolError, match=f"reservation {name} is over"):
+        client.release(name)
+
+
+def test_a_reservation_that_ended_by_itself_is_said_to_be_over_since_then(led: Path) -> None:
+    name = spool(led, "reserve", "docs/", "--ttl", "3s").stdout.strip()
+    with SpoolClient(led) as client:
+        while name in client.reserved():
+            time.sleep(0.02)
+    again = spool(led, "release", name)
+    assert again.exit_code == 2, again.output
+    assert f"reservation {name} is over: it ended by itself at 20" in again.stderr
 
 
 def test_what_is_held_is_waited_for_or_not(led: Path) -> None:

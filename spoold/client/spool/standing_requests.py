@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from spoold.client.spool.connection import Connection, caller
 from spoold.client.spool.submission import suffix
-from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout, WrongValue
+from spoold.protocol.errors import NotFound, SpoolError, WaitTimeout, WrongValue, legible
 from spoold.protocol.names import base36
 from spoold.protocol.request import ENDING, EVERYTHING, Request, Verb, kind_target
 from spoold.store.store import Store, stamp
 
 if TYPE_CHECKING:
+    from spoold.protocol.event import Event
     from spoold.protocol.snapshot import Snapshot
 
 
@@ -225,11 +226,13 @@ class Reserving:
 
     def release(self, names: str | Iterable[str] = ()) -> list[str]:
         """Give reservations back; without names, those of this task, or outside of a task those of this user on this
-        machine. Returns the names. Errors: NotFound for a name that is none, and then nothing is given back.
+        machine. Returns the names. Errors: SpoolError for one that is over, NotFound for a name that is none; then
+        nothing is given back.
         """
         wanted = [names] if isinstance(names, str) else list(names)
         standing = self._reservations()
         if missing := [name for name in wanted if name not in standing]:
+            self.raise_if_over(missing)
             raise NotFound(f"there is no reservation {missing[0]!r}; `spool locks` shows them.")
         for name in (found := wanted or self.own(standing)):
             self._spool.post(Verb.RELEASE, name, "")
@@ -239,6 +242,17 @@ class Reserving:
         """Return the names of this task's reservations; outside of a task of those of this user on this machine."""
         seen = self._reservations() if standing is None else standing
         return [name for name, request in seen.items() if self._is_mine(request)]
+
+    def raise_if_over(self, names: Iterable[str]) -> None:
+        """Look in the journals for the end of these. Errors: SpoolError that says since when one of them is over."""
+        from spoold.store.journal import Reader
+
+        for name in names:
+            with self._spool.reaching():
+                events = Reader(self._spool.store.fs, about=name).read()
+            said = [how for event in events if (how := _end_of(name, event))]
+            if said:
+                raise SpoolError(f"reservation {name} is over: {said[0]}.")
 
     def reserved(self) -> frozenset[str]:
         """Return the names of all reservations that stand."""
@@ -322,6 +336,18 @@ class Reserving:
         from spoold.client.spool.waiting import Pace
 
         return Pace(self._spool.store.clock, self._spool.store.settings.poll)
+
+
+def _end_of(name: str, event: Event) -> str:
+    """How and when a reservation of this name ended, as an event says; '' for any other event."""
+    from spoold.protocol.event import ASKED
+
+    detail = event.detail if isinstance(event.detail, dict) else {}
+    if event.event == "RESERVATION_ENDED" and detail.get("name") == name:
+        return f"it ended by itself at {event.at}"
+    if event.event == ASKED and (detail.get("request"), detail.get("target")) == (Verb.RELEASE, name):
+        return f"{legible(str(detail.get('by') or 'an unknown user'))} gave it back at {event.at}"
+    return ""
 
 
 def _patterns(given: str | Iterable[str]) -> tuple[str, ...]:

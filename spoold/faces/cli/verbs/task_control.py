@@ -16,6 +16,7 @@ import typer
 from spoold.faces.cli.terminal import completion, output, task_selection
 from spoold.faces.cli.terminal.global_options import session
 from spoold.protocol.amount import amount
+from spoold.protocol.errors import NotFound
 
 if TYPE_CHECKING:
     from spoold.client.read.selecting import Located
@@ -170,7 +171,11 @@ def release(ctx: typer.Context, ids: Some = None, reason: Why = "", as_json: out
     with session(ctx).spool() as spool:
         reserved = spool.reserved() if ids else ()
         names, tasks = ([one for one in ids or () if (one in reserved) is wanted] for wanted in (True, False))
-        released = spool.release_held(tasks, reason=reason) if tasks else []
+        try:
+            released = spool.release_held(tasks, reason=reason) if tasks else []
+        except NotFound:
+            spool.raise_if_over(tasks)
+            raise
         names = spool.release(names) if names or not ids else []
     if names or not ids:
         output.remark(f"{amount(len(names), 'reservation')} given back" if names else "no reservation is yours")
