@@ -118,6 +118,19 @@ def test_after_the_end_of_a_leader_a_standby_is_named_and_there_is_nothing_to_do
     )
 
 
+def test_a_drop_behind_many_others_is_told_how_many_come_before_it() -> None:
+    cluster = Cluster()
+    cluster.master()
+    for number in range(150):
+        cluster.drop(f"d{number:03}")
+    cluster.fs.write("pending/.d000", b"no drop", durable=False)
+    answer = ask(cluster, "d140")
+    assert answer.verdict == "before it in pending/: 140 drops"
+    (reason,) = answer.reasons
+    assert reason.change == "nothing: m-0001 admits drops in the order of their names"
+    assert ask(cluster, "d001").verdict == "nothing stands in its way: m-0001 admits it within moments"
+
+
 def test_a_limit_that_only_a_ready_task_holds_names_that_task() -> None:
     cluster = Cluster("[types.review]\nmax_concurrent = 1\n")
     master = cluster.master()

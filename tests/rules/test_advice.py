@@ -665,6 +665,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
         ),
     ),
     (
+        "many drops come before it",
+        replace(PENDING, ahead=4999),
+        "drops",
+        "nothing: m-1 admits drops in the order of their names",
+    ),
+    (
         "a standby is about to lead",
         replace(WAITING, leader=None, standbys=("m-2", "m-3")),
         "leader",

@@ -35,7 +35,17 @@ from spoold.protocol.event import Event
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import UNIQUE, TaskName, id_in, is_our_batch, is_unique, key, parse_ended, parse_events
+from spoold.protocol.names import (
+    UNIQUE,
+    TaskName,
+    concerns_us,
+    id_in,
+    is_our_batch,
+    is_unique,
+    key,
+    parse_ended,
+    parse_events,
+)
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
@@ -124,7 +134,8 @@ class _Gathering:
         fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
         if not self._located.path.startswith(f"{layout.PENDING}/"):
             return replace(self._base, awaits=told_of(self._located.path, self._picture.warnings))
-        self._base = replace(self._base, disk=self._store.room())
+        before = sum(name < drop for name in fs.list(layout.PENDING) if concerns_us(name))
+        self._base = replace(self._base, disk=self._store.room(), ahead=before)
         if not (drop.endswith(UNIQUE) or is_our_batch(drop)):
             with contextlib.suppress(OSError):
                 self._base = replace(self._base, held=fs.has_writer(self._located.path) is True)

@@ -100,10 +100,10 @@ class Case:
 
     leader: who leads, None for no node; standbys: who else would; token: whether master/ has it, and a node can lead;
     parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before
-    it in its lane; window and standing: how many tasks its lane in ready/ may hold, and does; last: the attempt
-    before this one, or the one that ended it; origins: the tasks with which a failure by dependency began → the code
-    of each, '' if it is lost; retried: whether a request to retry it stands; mute: live workers that do not say what
-    they can run;
+    it in its lane, or drops before it in pending/; window and standing: how many tasks its lane in ready/ may hold,
+    and does; last: the attempt before this one, or the one that ended it; origins: the tasks with which a failure by
+    dependency began → the code of each, '' if it is lost; retried: whether a request to retry it stands; mute: live
+    workers that do not say what they can run;
     problem: the fault of a drop, young while the drop may still become good; hidden: why this user cannot read it;
     awaits: the known facts about the batch that a drop waits for, or is a line of; disk: the room on the share;
     blocked: the obstacle in the place of results/, with the fix; read_only: the machine that asks has mounted it so;

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from spoold.protocol.agent_messages import EXCERPT_MAX, names_in, reported
-from spoold.protocol.amount import length
+from spoold.protocol.amount import amount, length
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code, Status
@@ -30,6 +30,8 @@ from spoold.rules.scheduling.fallback_types import is_closed
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+# So many drops take longer than moments.
+MANY_DROPS = 100
 _FROZEN_THERE = "the task is frozen there if its lease is over"
 _LIVING = (State.WAITING, State.RETURNED, State.READY, State.CLAIMED)
 _SHOWN_AS = {State.RETURNED: State.WAITING}
@@ -91,6 +93,9 @@ def _pending(case: Case) -> Answer:
     if case.awaits:
         change = "it is judged once that batch is tasks, or is taken out of the spool"
         reasons.append(Reason("batch", f"it waits for a batch: {case.awaits}", change))
+    if not reasons and case.ahead >= MANY_DROPS:
+        text = f"before it in pending/: {amount(case.ahead, 'drop')}"
+        reasons.append(Reason("drops", text, f"nothing: {case.leader} admits drops in the order of their names"))
     return _first(reasons, f"nothing stands in its way: {case.leader} admits it within moments"), reasons
 
 
