@@ -131,6 +131,41 @@ def test_a_drop_behind_many_others_is_told_how_many_come_before_it() -> None:
     assert ask(cluster, "d001").verdict == "nothing stands in its way: m-0001 admits it within moments"
 
 
+def test_who_waits_for_a_lock_is_told_how_many_in_line_come_before_it() -> None:
+    """The fifth and the 20,000th were told of 1 task in line."""
+    cluster = Cluster("[limits.x]\nmax = 9\n")
+    master = cluster.master()
+    cluster.worker()
+    cluster.drop("a", locks={"write": ["src/"]})
+    cluster.steps(master)
+    cluster.claim("a")
+    for task in "bcde":
+        cluster.drop(task, locks={"write": ["src/"]}, uses=["x"] if task == "d" else [])
+    cluster.drop("f", locks={"write": ["docs/"]})
+    cluster.steps(master, 6)
+
+    def line(task: str) -> str:
+        return next(one.reason for one in ask(cluster, task).reasons if one.gate == "locks").rpartition("; ")[2]
+
+    assert [line(task) for task in "bcde"] == [
+        "4 tasks in line, none of them before it",
+        "4 tasks in line, at most 1 of them before it",
+        "4 tasks in line, at most 3 of them before it",
+        "4 tasks in line, at most 3 of them before it",
+    ]
+
+
+def test_who_waits_for_a_budget_is_told_how_many_of_its_lane_come_before_it() -> None:
+    cluster = Cluster("[budgets.purse]\ncost_usd = 1\n")
+    master = cluster.master()
+    cluster.worker()
+    for task in "abcd":
+        cluster.drop(task, budgets=["purse"], budget={"cost_usd": 1})
+        cluster.steps(master)
+    assert ask(cluster, "d").verdict.endswith("; before it in its lane: 2 tasks")
+    assert "before it" not in ask(cluster, "b").verdict
+
+
 def test_a_limit_that_only_a_ready_task_holds_names_that_task() -> None:
     cluster = Cluster("[types.review]\nmax_concurrent = 1\n")
     master = cluster.master()

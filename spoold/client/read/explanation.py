@@ -59,7 +59,7 @@ from spoold.rules.entry.admission import Accepted, Admit
 from spoold.rules.gates.facts import Known
 from spoold.rules.gates.gate import Pass
 from spoold.rules.gates.lock_gate import NAME
-from spoold.rules.gates.lock_holders import book_seen
+from spoold.rules.gates.lock_holders import book_seen, turn_of
 from spoold.rules.gates.registry import conditions_of, judge_type, parents_of
 from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
 from spoold.rules.workers.matching import unfit
@@ -265,9 +265,12 @@ class _Gathering:
         fs, lane_name = self._store.fs, lane.encode()
         ready = list_tasks(fs, layout.join(layout.READY, lane_name), set()).values()
         waits = self._located.state is State.WAITING
-        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()).values() if waits else ready
-        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in queue)
-        return replace(case, lane=lane, ahead=ahead, standing=len(ready))
+        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()) if waits else {}
+        others, turn = queue.values() if waits else ready, turn_of(name.encode())
+        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in others)
+        locks = case.conditions.asks(NAME) is not None
+        in_line = sum(turn_of(file) < turn for file in queue) if locks else 0
+        return replace(case, lane=lane, ahead=ahead, in_line=in_line, standing=len(ready))
 
     def _last_attempt(self, name: TaskName) -> Result | None:
         """The result of the attempt before this one; a worker that died left none."""

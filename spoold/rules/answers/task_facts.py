@@ -100,7 +100,8 @@ class Case:
 
     leader: who leads, None for no node; standbys: who else would; token: whether master/ has it, and a node can lead;
     parents: the known state of each dependency, places: in words; type: the facts of its type; ahead: tasks before
-    it in its lane, or drops before it in pending/; window and standing: how many tasks its lane in ready/ may hold,
+    it in its lane, or drops before it in pending/; in_line:
+    the same, as tasks stand in line for locks; window and standing: how many tasks its lane in ready/ may hold,
     and does; last: the attempt before this one, or the one that ended it; origins: the tasks with which a failure by
     dependency began → the code of each, '' if it is lost; retried: whether a request to retry it stands; mute: live
     workers that do not say what they can run;
@@ -135,6 +136,7 @@ class Case:
     workers: tuple[Seen, ...] = ()
     mute: tuple[str, ...] = ()
     ahead: int = 0
+    in_line: int = 0
     standing: int = 0
     window: int = 256
     last: EndedAttempt | None = None

@@ -347,7 +347,8 @@ def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> 
         then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
         return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
     facts = (case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case), case.above)
-    held = Held(*facts)
+    lane = case.lane.encode() if case.lane is not None else ""
+    held = Held(*facts, case.conditions, case.file, lane, case.ahead, case.in_line)
     text, until = verdict.reason, verdict.until
     if until is not None:
         stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

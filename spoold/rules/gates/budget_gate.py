@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spoold.protocol.amount import clamped, plus
+from spoold.protocol.amount import amount, clamped, plus
 from spoold.protocol.names import is_task, key_in, parse_task
 from spoold.protocol.result import Code
 from spoold.protocol.settings import Amounts, BudgetSettings, Settings
@@ -168,6 +168,11 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
     return raised if wait.until is None else f"time; or {raised}"
 
 
+def _detail(held: Held, wait: Wait) -> str:
+    """How many tasks of its lane come before it."""
+    return f"before it in its lane: {amount(held.ahead, 'task')}" if held.ahead else ""
+
+
 def _first(held: Held) -> tuple[First, ...]:
     purse: Purse | None = held.type.more.get(NAME)
     return () if purse is None else purse.book.first
@@ -179,6 +184,7 @@ GATE = TaskGate(
     frozenset({Wake.STEP, Wake.TIME}),
     _change,
     judge,
+    detail=_detail,
     tasks=Tasks.DRAWING,
     gather=_gather,
     asks=_asks,
@@ -313,8 +319,8 @@ class Purse:
         for account in self.accounts(kind, asked):
             budget, sums = self.settings.budgets[account[0]], self.book.sums
             reserved = self.book.reserved.get(account, {})
-            for name, amount in budget.given.items():
-                limit, spent = micros(amount), self._spent(account).get(name, 0)
+            for name, most in budget.given.items():
+                limit, spent = micros(most), self._spent(account).get(name, 0)
                 need = sums.reserve(kind, asked, name)
                 used = spent + reserved.get(name, 0)
                 if need is None and budget.unknown == "refuse":

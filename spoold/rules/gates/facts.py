@@ -134,7 +134,8 @@ class Held:
     """The names for the words to a person: the task, its type and its facts, the places of its parents, in words.
 
     asked: the words of each request that stands, by verb and target; before: how the last attempt ended;
-    above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
+    above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them. conditions, file
+    and lane: of the task; ahead: tasks before it in its lane; in_line: the same, as tasks stand in line for locks.
     """
 
     id: str
@@ -145,6 +146,11 @@ class Held:
     asked: Mapping[tuple[str, str], str] = field(default_factory=dict)
     before: str = ""
     above: tuple[str, ...] = ()
+    conditions: Conditions = NO_CONDITIONS
+    file: str = ""
+    lane: str = ""
+    ahead: int = 0
+    in_line: int = 0
 
 
 class LaneFacts:

@@ -8,7 +8,7 @@ waits for holders that conflict with it, and for those before it in line that do
 
 from __future__ import annotations
 
-from spoold.protocol.amount import amount
+from spoold.protocol.amount import amount, figure
 from spoold.protocol.names import parse_task
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known
@@ -58,8 +58,14 @@ def _change(held: Held, wait: Wait, about: tuple[str, ...]) -> str:
 
 def _detail(held: Held, wait: Wait) -> str:
     """How many stand in line."""
-    book = held.type.more.get(NAME)
-    return f"{amount(len(book.line), 'task')} in line" if isinstance(book, Book) and len(book.line) else ""
+    book, demand = held.type.more.get(NAME), held.conditions.asks(NAME)
+    if not isinstance(book, Book) or not book.waiting:
+        return ""
+    if not isinstance(demand, Demand) or not held.file:
+        return f"{amount(book.waiting, 'task')} in line"
+    before = book.before(held.file, held.lane, demand, held.in_line)
+    which = f"at most {figure(before)} of them" if before else "none of them"
+    return f"{amount(book.waiting, 'task')} in line, {which} before it"
 
 
 def _gather(known: Known) -> Book | None:

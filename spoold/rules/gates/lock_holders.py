@@ -176,7 +176,8 @@ class Book:
     """The holders by key, each with its demand, None if that is not known; and the line of those that wait.
 
     reserved: the reservations among the holders, by their keys, which begin with +. told: words on a holder. parents:
-    keys of tasks that run and wait for others; idle: those of them that have waited for long.
+    keys of tasks that run and wait for others; idle: those of them that have waited for long. For `explain`, queues:
+    how many tasks at most stand with the same locks behind one in line, itself included; waiting: how many in all.
     """
 
     def __init__(self) -> None:
@@ -186,6 +187,8 @@ class Book:
         self.told: dict[str, str] = {}
         self.parents: Set[str] = frozenset()
         self.idle: Set[str] = frozenset()
+        self.queues: dict[str, int] = {}
+        self.waiting = 0
         self._let_go: set[str] = set()
 
     def begin(self, held: Mapping[str, Demand | None]) -> set[str]:
@@ -248,6 +251,18 @@ class Book:
             if found is not None and not self._waits_for(self.parents if demand.child else self.idle, waiter.demand):
                 return Keeper(other, *found, holds=False)
         return None
+
+    def before(self, file: str, lane: str, demand: Demand, in_line: int) -> int:
+        """How many tasks at most that conflict with this one wait before it, as far as a snapshot says. in_line: of
+        its own lane, in the order of the line.
+        """
+        others = own = 0
+        for task_key, waiter in self.line.earlier(turn_of(file)):
+            if demand.clash(waiter.demand) is not None:
+                count = self.queues.get(task_key, 1)
+                others, own = (others, own + count) if waiter.lane == lane else (others + count, own)
+        unseen = self.waiting - sum(self.queues.values())
+        return max(0, min(others + min(own, in_line) + unseen, self.waiting - 1))
 
     def _waits_for(self, holders: Set[str], demand: Demand) -> bool:
         """Whether one of these holds some of this."""
@@ -347,6 +362,10 @@ class Line:
             if waiter.lane not in self.shut or task_key in self.firm:
                 yield task_key, waiter
 
+    def earlier(self, turn: Turn) -> Iterator[tuple[str, Waiter]]:
+        """All that stand before that turn, by key."""
+        return ((task_key, self._waiters[task_key]) for place, task_key in self._order if place < turn)
+
     def position(self, turn: Turn) -> int:
         """How many stand in line before that turn."""
         return bisect_left(self._order, (turn, ""))
@@ -376,7 +395,13 @@ def book_seen(gates: Mapping[str, Any]) -> Book | None:
         file = row.get("file")
         if isinstance(file, str) and is_task(file) and (demand := _demand(row)):
             book.line.join(key_in(file), Waiter(turn_of(file), demand, str(row.get("lane", ""))))
+            book.queues[key_in(file)] = max(1, _count(row.get("tasks")))
+    book.waiting = max(_count(seen.get("waiting")), sum(book.queues.values()))
     return book
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
 
 
 def locks_seen(gates: Mapping[str, Any]) -> dict[str, Any]:
