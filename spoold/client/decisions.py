@@ -34,9 +34,10 @@ class Deciding(Connection):
     """The ways to hold tasks, and to ask and answer questions about them."""
 
     def hold(self, ids: str | Iterable[str], *, reason: str = "") -> list[str]:
-        """Request that tasks wait until `release_held`, by their whole ids; returns these. A ready task goes back.
+        """Request that tasks wait until `release_held`, by their whole ids; returns these. A ready task goes back. Of
+        one that runs, the next attempt waits.
 
-        Errors: NotFound; SpoolError for a task that runs, has ended or was rejected; then nothing is requested.
+        Errors: NotFound; SpoolError for a task that has ended or was rejected; then nothing is requested.
         """
         from spoold.client.read import preconditions, questions
 

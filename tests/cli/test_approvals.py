@@ -60,17 +60,29 @@ def test_what_cannot_be_held_or_released_is_refused_and_nothing_is_requested(roo
     task(root, "free")
     end(root, "done")
     end(root, "broken", "failed")
-    done = run("hold", "free", "runs")
+    done = run("hold", "free", "runs", "done")
     assert done.code == 2
-    assert (
-        "task runs runs on w-aaaaa, and a hold touches nothing that runs; `spool cancel runs` stops it." in done.err
-    )
-    assert "task done has completed: there is nothing to be held." in run("hold", "done").err
+    assert "task done has completed: there is nothing to be held." in done.err
     assert "`spool retry broken` runs it again" in run("hold", "broken").err
     assert "task free is not held; `spool explain free` says" in run("release", "free").err
     assert "task done has completed" in run("release", "done").err
     assert run("hold", "nobody").code == 4
     assert requests(root) == []
+
+
+def test_a_hold_of_a_running_task_is_about_its_next_attempt(root: Path, run: Run) -> None:
+    """P20: it was refused, so that nobody could hold the next attempt."""
+    task(root, "runs", "claimed/w-aaaaa")
+    task(root, "free")
+    done = run("hold", "free", "runs", "--reason", "not at night")
+    assert (done.code, done.lines) == (0, ["free", "runs\tits next attempt: attempt 1 goes on, on w-aaaaa"])
+    assert requests(root) == [("hold", "free"), ("hold", "runs")]
+    assert json.loads(run("hold", "runs", "--json").out) == {"held": ["runs"], "running": ["runs"]}
+    told = run("explain", "runs").out
+    assert "its next attempt is held" in told
+    assert "not at night" in told
+    assert "`spool release runs`" in told
+    assert run("release", "runs").code == 0
 
 
 def test_an_answer_is_one_of_the_choices_and_is_about_this_round(root: Path, run: Run) -> None:

@@ -6,6 +6,7 @@ Law: looks and never touches. A question is answered when an answer to it stands
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ from spoold.rules.gates.standing_requests import (
 from spoold.store import control
 from spoold.store.approval_answers import replied
 from spoold.store.store import Store, stamp
-from spoold.store.task_location import Located
+from spoold.store.task_location import Located, locate_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +138,14 @@ def decided(store: Store, located: Located) -> Answer | None:
 
 
 def refuses_hold(located: Located) -> SpoolError | None:
-    """Return why this task cannot be held; None where it can."""
-    if located.state is State.CLAIMED:
-        return SpoolError(
-            f"task {located.id} runs on {located.node}, and a hold touches nothing that runs; "
-            f"`spool cancel {located.id}` stops it."
-        )
+    """Return why this task cannot be held; None where it can. Of one that runs, its next attempt is."""
     return _over(located, "held")
+
+
+def next_attempts(store: Store, ids: Iterable[str]) -> dict[str, str]:
+    """Return the tasks that run, each with a sentence: a hold counts for their next attempts. Errors: OSError."""
+    running = [one for one in locate_many(store, ids).values() if one.state is State.CLAIMED]
+    return {one.id: f"its next attempt: attempt {one.attempt} goes on, on {one.node}" for one in running}
 
 
 def refuses_release(store: Store, located: Located) -> SpoolError | None:

@@ -44,7 +44,7 @@ class Proposal:
 _EFFECTS = {
     "cancel": ("Cancel", "Running or not, it ends. What was done so far stays."),
     "retry": ("Retry", "A task that failed runs again, with a fresh budget of retries."),
-    "hold": ("Hold", "It does not start before it is released."),
+    "hold": ("Hold", "It does not start before it is released. One that runs goes on, and its next attempt is held."),
     "release": ("Release", "It goes on as if it had not been held."),
 }
 

@@ -236,7 +236,7 @@ def _can(state: str, content: dict[str, Any], card: Card | None) -> list[str]:
         found.append("cancel")
     if state in ("failed", "skipped"):
         found.append("retry")
-    if state in ("waiting", "ready"):
+    if state in ("waiting", "ready", "claimed"):
         found += ["hold", "release"]
     return found
 

@@ -25,7 +25,7 @@ from spoold.rules.gates import limit_gates
 from spoold.rules.gates.facts import Facts, Held, Parent
 from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
 from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
-from spoold.rules.gates.standing_requests import tells, unanswered
+from spoold.rules.gates.standing_requests import hold_of, tells, unanswered
 from spoold.rules.scheduling.fallback_types import is_closed
 
 # West of Greenwich a task may name a moment beyond the years that UTC can write.
@@ -188,6 +188,13 @@ def _told(case: Case) -> Iterator[Reason]:
             yield Reason("told", text, f"its agent is given that {when}; `spool show {case.id}` has all of it")
 
 
+def _held_next(case: Case) -> Iterator[Reason]:
+    """A hold of a task that runs."""
+    if (held := hold_of(case.requested)) is not None:
+        text = f"its next attempt is held, if it has one, {held.told}"
+        yield Reason("hold", text, f"`spool release {case.id}`; this attempt goes on")
+
+
 def _lent(case: Case, claim: Claim) -> list[Reason]:
     """Why a task that waits for others, or has waited for them, does not go on."""
     if claim.back:
@@ -228,7 +235,7 @@ def _claimed(case: Case) -> Answer:
         choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
         text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
         reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
-    reasons += [*_lent(case, claim), *_unread(case)]
+    reasons += [*_lent(case, claim), *_held_next(case), *_unread(case)]
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))

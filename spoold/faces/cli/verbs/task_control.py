@@ -156,11 +156,20 @@ Why = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; explain
 def hold(ctx: typer.Context, ids: Ids, reason: Why = "", as_json: output.JsonOption = False) -> None:
     """Keep tasks from starting until `spool release`.
 
-    A task that is ready goes back to wait. A task that runs is not touched. A held task takes no slot and spends no
-    retry."""
+    A task that is ready goes back to wait. A task that runs goes on, and its next attempt is held. A held task takes
+    no slot and spends no retry."""
+    from spoold.client.read.questions import next_attempts
+
     with session(ctx).spool() as spool:
         held = spool.hold(ids, reason=reason)
-    _print(held, "held", "will be held until `spool release`", as_json)
+        with spool.reaching():
+            running = next_attempts(spool.store, held)
+    if as_json:
+        output.print_json({"held": held, **({"running": list(running)} if running else {})})
+        return
+    for task_id in held:
+        output.print_exactly("\t".join(output.within(part) for part in (task_id, running.get(task_id, "")) if part))
+    output.remark(f"{amount(len(held), 'task')} will be held until `spool release`")
 
 
 def release(ctx: typer.Context, ids: Some = None, reason: Why = "", as_json: output.JsonOption = False) -> None:
@@ -180,16 +189,16 @@ def release(ctx: typer.Context, ids: Some = None, reason: Why = "", as_json: out
     if names or not ids:
         output.remark(f"{amount(len(names), 'reservation')} given back" if names else "no reservation is yours")
     if released:
-        _print(released, "released", "may start", as_json)
+        _print_released(released, as_json)
 
 
-def _print(ids: list[str], what: str, then: str, as_json: bool) -> None:
+def _print_released(ids: list[str], as_json: bool) -> None:
     if as_json:
-        output.print_json({what: ids})
+        output.print_json({"released": ids})
         return
     for task_id in ids:
         output.print_line(task_id)
-    output.remark(f"{amount(len(ids), 'task')} {then}")
+    output.remark(f"{amount(len(ids), 'task')} may start")
 
 
 # `spool tell`: a message for the agent of a task, waiting or running.
