@@ -144,7 +144,7 @@ class Heartbeat(BaseModel):
     outlived: attempts (ID.ATTEMPT, the id in lower case) that its process ran when it was taken for dead; only the
     latest. clock_ahead_s: how far its machine's clock is ahead of the file server's. settings: the revision that it
     goes by, '' for spool.toml alone. keeps: the task that it keeps room for. left: what programs of its handlers left
-    on its machine for people to see to.
+    on its machine for people to see to. started: when the node began (RFC 3339).
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -176,3 +176,4 @@ class Heartbeat(BaseModel):
     mount: MountFacts | None = None
     settings: str = ""
     outlived: tuple[str, ...] = ()
+    started: str = ""

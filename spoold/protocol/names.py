@@ -55,6 +55,11 @@ def rank_of(priority: int) -> int:
     return 5000 - max(-4999, min(4999, priority))
 
 
+def own_name(node: str) -> str:
+    """The name with which a node was started, by its id: the id up to the last `-`; '' where it has none."""
+    return node.rpartition("-")[0]
+
+
 ID_MAX = 120
 NODE_MAX = 40
 # Windows servers refuse these stems, with any extension.

@@ -117,6 +117,7 @@ HEARTBEAT: Shape = {
     "mount": maybe(part({"fstype": text, "version": text, "options": _texts, "network": flag})),
     "settings": text,
     "outlived": _texts,
+    "started": text,
 }
 
 _STATES = ("pending", "waiting", "ready", "claimed", "completed", "failed", "skipped", "rejected")

@@ -14,9 +14,10 @@ from typing import Any
 
 from spoold.protocol.amount import amount, figure, length
 from spoold.protocol.heartbeat import Heartbeat
-from spoold.protocol.names import base36, slug
+from spoold.protocol.names import base36, own_name, slug
 from spoold.protocol.settings import AlertSettings
 from spoold.protocol.snapshot import Alert
+from spoold.protocol.timestamps import moment
 from spoold.rules.share.free_space import Limits, Room, room, share_used, shortage
 
 # How many of the attempts that ended last have failed.
@@ -106,7 +107,7 @@ class Space:
 class Figures:
     """What one look shows. workers: those that live, and None for one whose beat was not read yet; dead: nodes, each
     with its last beat as far as that was read; silent: nodes that may be dead; dead_after_s: the silence after which
-    a node is dead.
+    a node is dead; succeeded: nodes that are or were dead, and have a successor that lives.
 
     queue: tasks that wait or are ready; ready and still_s: for how long nothing has started though some are ready and
     a worker for them has nothing to do (None: unknown); gates: as in the snapshot; counting: failures in a row are
@@ -117,6 +118,7 @@ class Figures:
     workers: Mapping[str, Heartbeat | None] = field(default_factory=dict)
     dead: Mapping[str, Heartbeat | None] = field(default_factory=dict)
     silent: Collection[str] = ()
+    succeeded: Collection[str] = ()
     dead_after_s: float = 0
     queue: int = 0
     ready: int = 0
@@ -191,13 +193,41 @@ def _stuck(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
 def _dead(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
     if not by.dead_s:
         return
-    yield from (Reading("node_dead", node, None) for node in seen.silent if node not in seen.dead)
+    known = {*seen.dead, *seen.succeeded}
+    yield from (Reading("node_dead", node, None) for node in seen.silent if node not in known)
+    yield from (Reading("node_dead", node, False) for node in seen.succeeded)
     for node, beat in seen.dead.items():
+        if node in seen.succeeded:
+            continue
         host = f" on {_one_line(beat.host.hostname)}" if beat is not None and beat.host.hostname else ""
-        led = beat is not None and beat.role == "master"
-        text = f"{node}{host} is dead; {'it ran no tasks' if led else 'what it ran is tried again elsewhere'}"
+        text = f"{node}{host} is dead; {_left_by(beat)}"
         since, after_s = beat.at if beat is not None else "", seen.dead_after_s
         yield Reading("node_dead", node, True, after_s, after_s, text, since=since)
+
+
+def _left_by(beat: Heartbeat | None) -> str:
+    """What a dead node leaves behind, by its last beat alone, so that every leader says the same."""
+    if beat is not None and beat.role == "master":
+        return "it ran no tasks"
+    if beat is not None and not beat.running:
+        return "it ran no task at its last beat; one that it began since is tried again elsewhere"
+    return "what it ran is tried again elsewhere"
+
+
+def succeeded(gone: Mapping[str, str], living: Iterable[Heartbeat]) -> set[str]:
+    """The nodes that have a successor: one of the same own name that has begun since their last beats. gone: nodes
+    that are or were dead, each with when its last beat was written (RFC 3339); '' for unknown: it has none.
+    """
+    begun: dict[str, float] = {}
+    for beat in living:
+        name, started = own_name(beat.node), moment(beat.started)
+        if name and started is not None:
+            begun[name] = max(started, begun.get(name, started))
+    return {
+        node
+        for node, at in gone.items()
+        if (last := moment(at)) is not None and begun.get(own_name(node), last) > last
+    }
 
 
 def _limits(closed: Mapping[str, Any], by: AlertSettings) -> Iterator[Reading]:
@@ -208,6 +238,7 @@ def _limits(closed: Mapping[str, Any], by: AlertSettings) -> Iterator[Reading]:
             yield Reading("limit_closed", name, None)  # one task tries whether the quota is there again
             continue
         until = f"until {said['until']}" if said["until"] else f"until `spool limits open {name}`"
+        until += ", and then one task tries it" if said["until"] and said["by"] == "quota" else ""
         why = "its quota is used up" if said["by"] == "quota" else "a person closed it"
         yield Reading("limit_closed", name, True, 1, 1, f"the limit {name} is closed {until}: {why}")
 
@@ -219,7 +250,9 @@ def _breakers(seen: Figures, by: AlertSettings) -> Iterator[Reading]:
         failures, until = said["failures"], said["until"]
         # Whether the type goes well again is for the one task that tries to say.
         over = None if seen.counting or "trying" in said else until is not None
-        text = f"nothing of type {kind} starts until {until}: {amount(failures, 'failure')} in a row, {said['last']}"
+        # It stands while tasks try, after that moment and perhaps another one.
+        first = f"nothing of type {kind} starts until {until}, and then one task at a time, until one ends well"
+        text = f"{first}: {amount(failures, 'failure')} in a row, {said['last']}"
         yield Reading("breaker_open", kind, over, failures, failures, text)
 
 

@@ -43,6 +43,7 @@ class Presence:
         self._store = store
         self._host = host
         self._role = role
+        self._started = store.stamp()
         self._beat = 0
         self._standing: list[BeatName] = []
         self._sure = False
@@ -151,6 +152,7 @@ class Presence:
                 "role": self._role,
                 "beat": beat,
                 "at": self._store.stamp(),
+                "started": self._started,
                 "host": host_id(identity),
                 "pid": process.pid,
                 "process_start": process.start_time,

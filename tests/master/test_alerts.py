@@ -68,7 +68,10 @@ def test_a_dead_node_is_told_of_once_by_an_event_a_line_and_a_task() -> None:
     made.advance(25)
     [alert] = snapshot(made).alerts
     assert (alert.name, alert.subject, alert.threshold) == ("node_dead", "w1", 15)
-    assert alert.text == "w1 on w1 is dead; what it ran is tried again elsewhere"
+    assert (
+        alert.text
+        == "w1 on w1 is dead; it ran no task at its last beat; one that it began since is tried again elsewhere"
+    )
     assert events(made) == [("m1", "RAISED", "node_dead w1")]
     [task] = [run for runs in made.running().values() for run in runs]
     token = made.find(alert.task)
@@ -83,6 +86,36 @@ def test_a_dead_node_is_told_of_once_by_an_event_a_line_and_a_task() -> None:
     assert alerts(made) == []
     assert events(made)[1:] == [("m1", "CLEARED", "node_dead w1")]
     assert len([path for path in notices(made) if path.startswith("completed/")]) == 1
+
+
+def test_the_alert_of_a_dead_node_falls_when_its_successor_lives() -> None:
+    """P12: it stood for 600 s more, and each restart made another task."""
+    made = led(NOTIFY, "desk-aaaaa", "laptop-aaaaa")
+    made.crash("desk-aaaaa")
+    made.advance(25)
+    assert alerts(made) == [("node_dead", "desk-aaaaa")]
+    assert (
+        snapshot(made)
+        .alerts[0]
+        .text.endswith("it ran no task at its last beat; one that it began since is tried again elsewhere")
+    )
+    made.worker("desk-bbbbb", 4)
+    made.advance(10)
+    assert alerts(made) == []
+    assert events(made)[1:] == [("m1", "CLEARED", "node_dead desk-aaaaa")]
+    made.crash("desk-bbbbb")
+    made.advance(2)
+    made.worker("desk-ccccc", 4)
+    made.advance(40)
+    assert "desk-bbbbb" not in made.fs.list("claimed")
+    assert len(events(made)) == 2, "a restart within the time after which a node is dead is none"
+
+
+def test_one_of_two_workers_of_the_same_name_that_dies_is_told_of() -> None:
+    made = led("", "desk-aaaaa", "desk-bbbbb")
+    made.crash("desk-aaaaa")
+    made.advance(25)
+    assert alerts(made) == [("node_dead", "desk-aaaaa")]
 
 
 def test_without_a_type_an_alert_becomes_no_task() -> None:

@@ -28,6 +28,7 @@ from spoold.rules.alerts import (
     notice,
     reached,
     readings,
+    succeeded,
     task_id,
     unsure,
 )
@@ -269,7 +270,30 @@ def test_of_a_dead_node_every_leader_says_the_same() -> None:
 def test_a_host_cannot_write_lines_of_its_own_into_the_sentence() -> None:
     beat = Heartbeat(node="w1", beat=7, host=HostId(hostname="laptop\n~!id\x1b" + "x" * 200))
     [told] = readings(Figures(NONE, dead={"w1": beat}), by(dead_s=600))
-    assert told.text == f"w1 on laptop ~!id {'x' * 88} is dead; what it ran is tried again elsewhere"
+    last = "it ran no task at its last beat; one that it began since is tried again elsewhere"
+    assert told.text == f"w1 on laptop ~!id {'x' * 88} is dead; {last}"
+
+
+def test_what_a_dead_worker_ran_is_told_by_its_last_beat() -> None:
+    """P12: it was said of idle workers, too, that what they ran is tried again elsewhere."""
+    busy = Heartbeat.model_validate({"node": "w1", "beat": 7, "running": [{"id": "t"}]})
+    dead = {"w1": busy, "w2": Heartbeat(node="w2", beat=7), "w3": None}
+    told = [reading.text.partition("; ")[2] for reading in readings(Figures(NONE, dead=dead), by(dead_s=600))]
+    again, last = "what it ran is tried again elsewhere", "it ran no task at its last beat"
+    assert told == [again, f"{last}; one that it began since is tried again elsewhere", again]
+
+
+def test_the_successor_of_a_node_has_its_own_name_and_has_begun_since() -> None:
+    def begun(node: str, minute: int) -> Heartbeat:
+        return Heartbeat(node=node, beat=1, started=f"2026-02-02T09:{minute:02}:00.000Z")
+
+    gone = {"desk-aaaaa": "2026-02-02T09:10:00.000Z", "desk-bbbbb": "", "w1": "2026-02-02T09:10:00.000Z"}
+    assert succeeded(gone, [begun("desk-ccccc", 9), begun("m-desk-ccccc", 11), begun("w2", 11)]) == set()
+    assert succeeded(gone, [begun("desk-ccccc", 9), begun("desk-ddddd", 11)]) == {"desk-aaaaa"}
+    assert succeeded(gone, [Heartbeat(node="desk-ddddd", beat=1)]) == set(), "an older release does not say it"
+    dead = {"desk-aaaaa": begun("desk-aaaaa", 1)}
+    figures = Figures(NONE, dead=dead, silent=["desk-aaaaa"], succeeded={"desk-aaaaa"})
+    assert seen(readings(figures, by(dead_s=600))) == [("node_dead", "desk-aaaaa", False)]
 
 
 def test_a_master_that_is_dead_ran_no_tasks() -> None:
@@ -286,7 +310,8 @@ def test_a_closed_limit_stands_until_its_trial_has_ended() -> None:
     }
     found = list(readings(Figures(NONE, gates={"quota": quota}), by(limits=True)))
     assert seen(found) == [("limit_closed", "a", True), ("limit_closed", "b", True), ("limit_closed", "c", None)]
-    assert found[0].text == "the limit a is closed until 2026-02-02T09:00:00.000Z: its quota is used up"
+    until = "until 2026-02-02T09:00:00.000Z, and then one task tries it"
+    assert found[0].text == f"the limit a is closed {until}: its quota is used up", "it stands meanwhile"
     assert found[1].text == "the limit b is closed until `spool limits open b`: a person closed it"
 
 
@@ -296,7 +321,10 @@ def test_an_open_breaker_stands_until_a_task_has_tried() -> None:
     figures = Figures(NONE, gates={"breaker": rows})
     found = list(readings(figures, by(breakers=True)))
     assert seen(found) == [("breaker_open", "a", True), ("breaker_open", "b", False), ("breaker_open", "c", None)]
-    said = "nothing of type a starts until 2026-02-02T09:00:00.000Z: 5 failures in a row, task t, attempt 1, TIMEOUT"
+    first = "nothing of type a starts until 2026-02-02T09:00:00.000Z"
+    said = (
+        f"{first}, and then one task at a time, until one ends well: 5 failures in a row, task t, attempt 1, TIMEOUT"
+    )
     assert (found[0].text, found[0].value) == (said, 5)
     assert set(unsure(figures)) == set()
     counting = replace(figures, counting=True)

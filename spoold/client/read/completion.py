@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from spoold.client.spool.location import spool_directory
 from spoold.protocol.lifecycle import SHOWN, State
+from spoold.protocol.names import own_name
 from spoold.store.store import Store, open_store
 from spoold.store.task_location import Located, iter_tasks
 from spoold.system.clock import SystemClock
@@ -33,4 +34,4 @@ def list_workers(store: Store) -> set[str]:
     from spoold.store import heartbeats
 
     nodes = [node for node, beat in heartbeats.read_all(store.fs).items() if beat.role == "worker"]
-    return {*nodes, *(node.rpartition("-")[0] for node in nodes)} - {""}
+    return {*nodes, *map(own_name, nodes)} - {""}

@@ -6,7 +6,7 @@ Law: looks and never touches. A question is answered when an answer to it stands
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +142,7 @@ def refuses_hold(located: Located) -> SpoolError | None:
     return _over(located, "held")
 
 
-def next_attempts(store: Store, ids: Iterable[str]) -> dict[str, str]:
+def next_attempts(store: Store, ids: Collection[str]) -> dict[str, str]:
     """Return the tasks that run, each with a sentence: a hold counts for their next attempts. Errors: OSError."""
     running = [one for one in locate_many(store, ids).values() if one.state is State.CLAIMED]
     return {one.id: f"its next attempt: attempt {one.attempt} goes on, on {one.node}" for one in running}

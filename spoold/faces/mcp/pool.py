@@ -22,6 +22,7 @@ from spoold.faces.mcp.tool import NUMBER, Answer, Arguments, Notify, Reason, Too
 from spoold.protocol.amount import amount
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.fields import Word
+from spoold.protocol.names import own_name
 from spoold.protocol.snapshot import Snapshot
 
 LOOK_EVERY_S = 0.5
@@ -281,7 +282,7 @@ def _staying(session: Session, kind: str | None) -> list[Hand]:
 
 def _drain_here(session: Session, staying: list[Hand], count: int) -> None:
     """Let so many leave: first those that run nothing, and of these the youngest."""
-    running = {_name(node.worker): node.running for node in session.spool.roster().workers}
+    running = {own_name(node.worker): node.running for node in session.spool.roster().workers}
     order = sorted(enumerate(staying), key=lambda each: (running.get(each[1].name, 0), -each[0]))
     for _, hand in order[:count]:
         try:
@@ -305,11 +306,6 @@ def _take_back(session: Session, kind: str | None, count: int) -> int:
         hand.leaving = False
         back += 1
     return back
-
-
-def _name(worker: str) -> str:
-    """Return the name with which a worker was started, by its id."""
-    return worker.rpartition("-")[0]
 
 
 async def _scaled(session: Session, act: Any, within: int, notify: Notify) -> Scaled:
@@ -346,7 +342,7 @@ async def _scaled(session: Session, act: Any, within: int, notify: Notify) -> Sc
 
 def _alive_here(session: Session) -> set[str]:
     """The workers that live, by the name with which each was started."""
-    return {_name(node.worker) for node in session.spool.roster().workers if node.state != "dead"}
+    return {own_name(node.worker) for node in session.spool.roster().workers if node.state != "dead"}
 
 
 SPAWN_WORKERS = Tool(

@@ -95,7 +95,8 @@ def _until(said: Mapping[str, Any], field: str) -> str:
 def _breakers(source: Source) -> Iterator[Cells]:
     for kind, said in _rows(source, "breaker"):
         if said.get("until") or "trying" in said:
-            now = f"tried by {said['trying'] or 'the next task'}" if "trying" in said else f"until {said['until']}"
+            until = f"until {said['until']}, and then one task tries it"
+            now = f"tried by {said['trying'] or 'the next task'}" if "trying" in said else until
             text = f"open, {now}: {said.get('failures', 0)} in a row failed, the last: {said.get('last', '')}"
             words = (word(kind), Word("breaker", "mute"), Word("-"), Word(""), word(text, "alert"))
             yield Cells(words, f"breaker {kind}", Behind(TYPE, kind))

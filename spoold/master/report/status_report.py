@@ -26,7 +26,7 @@ from spoold.protocol.names import BeatName, SnapshotName, key, key_in, parse_tas
 from spoold.protocol.request import Verb
 from spoold.protocol.snapshot import Alert, Snapshot, TaskCounts
 from spoold.protocol.snapshot import Leadership as LeadershipPart
-from spoold.rules.alerts import Board, Changes, Figures, Space, notice, readings, task_id, unsure
+from spoold.rules.alerts import Board, Changes, Figures, Space, notice, readings, succeeded, task_id, unsure
 from spoold.rules.attempts.attempt_costs import spent_by
 from spoold.rules.attempts.durations import Estimates
 from spoold.rules.cluster.node_status import ASLEEP, count_workers, left_warnings, node_of
@@ -536,10 +536,15 @@ class Alerts:
         # A request may name what is not there: nobody needs to be told of that.
         limits, shut = store.settings.limits, picture.gates.get("quota", {})
         known = desk.view.beats.keys() | desk.view.claimed.keys()
+        gone = {node: beats.get(node) for node in sorted(known & set(dead))}
+        told = {alert.subject: alert.since for alert in self._board.standing if alert.name == "node_dead"}
+        told |= {node: beat.at for node, beat in gone.items() if beat is not None}
+        there = [beat for node, beat in beats.items() if node in desk.view.beats and node not in dead]
         return Figures(
             failures=desk.health.outcomes.now(now),
             workers=alive,
-            dead={node: beats.get(node) for node in sorted(known & set(dead))},
+            dead=gone,
+            succeeded=succeeded(told, there),
             silent=desk.watch.dead(),
             dead_after_s=store.settings.heartbeat.dead_after_s,
             queue=picture.tasks.waiting + picture.tasks.ready,

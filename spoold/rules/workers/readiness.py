@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from spoold.protocol.names import key
+from spoold.protocol.names import key, own_name
 from spoold.protocol.request import EVERYTHING, Request, Verb
 
 
@@ -20,7 +20,7 @@ def is_meant(target: str, node: str, role: str = "worker") -> bool:
 
     Never a master: it runs no task, and ends when its process is stopped.
     """
-    return role == "worker" and (target == EVERYTHING or key(target) in (node, node.rpartition("-")[0]))
+    return role == "worker" and (target == EVERYTHING or key(target) in (node, own_name(node)))
 
 
 def is_drained(node: str, requests: Iterable[Request]) -> bool:

@@ -252,7 +252,8 @@ def _breakers(picture: Snapshot) -> Iterator[str]:
     """Yield a line on each type of which nothing starts, or one task alone, since its attempts fail."""
     for kind, said in picture.gates.get("breaker", {}).items():
         if isinstance(said, dict) and said.get("until"):
-            now = f"tried by {said['trying'] or 'the next task'}" if "trying" in said else f"until {said['until']}"
+            until = f"until {said['until']}, and then one task tries it"
+            now = f"tried by {said['trying'] or 'the next task'}" if "trying" in said else until
             failed = amount(int(said.get("failures", 0)), "failure")
             yield f"breaker of type {kind} is open, {now}: {failed} in a row, the last: {said.get('last', '')}"
 
