@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from spoold.client.read.task_groups import Batch
+from spoold.client.spool_client import SpoolClient
 from spoold.protocol import layout
-from spoold.protocol.names import EndedName
+from spoold.protocol.names import EndedName, SnapshotName
 from tests.cli.command import make
 from tests.cli.commands import spool
 from tests.cli.test_verbs import end, put
@@ -63,13 +64,62 @@ def test_the_case_of_a_batch_does_not_count(root: Path) -> None:
     assert len(spool("ls", "--batch", "B1", "-q", root=root).lines) == 11
 
 
-def test_the_archive_is_counted_on_request(root: Path) -> None:
-    ended = EndedName("old", 1, "w-aaaaa")
-    put(root, f"{layout.bucket('old')}/{ended.archived('completed')}", {"id": "old", "type": "t", "batch": "gone"})
-    record = {"task_id": "old", "attempt": 1, "worker_id": "w-aaaaa", "status": "success", "duration_s": 1.5}
-    put(root, f"{layout.bucket('old')}/{ended.archived('result')}", record)
+def archive(root: Path, task_id: str, batch: str, state: str = "completed") -> None:
+    ended = EndedName(task_id, 1, "w-aaaaa")
+    put(root, f"{layout.bucket(task_id)}/{ended.archived(state)}", {"id": task_id, "type": "t", "batch": batch})
+    record = {"task_id": task_id, "attempt": 1, "worker_id": "w-aaaaa", "status": "success", "duration_s": 1.5}
+    put(root, f"{layout.bucket(task_id)}/{ended.archived('result')}", record)
+
+
+def test_archived_tasks_of_a_batch_count(root: Path) -> None:
+    """N18: after `spool gc`, "0 of 1" where 14 of 15 were done."""
+    for number in range(14):
+        archive(root, f"done{number}", "b2")
+    told = json.loads(spool("status", "--batch", "b2", "--json", root=root).out)
+    assert (told["ended"], told["total"], told["archived"], told["unread"]) == (14, 15, 14, 0)
+    assert spool("status", "--batch", "b2", root=root).lines[0] == "batch b2: 14 of 15 tasks ended, 93 %"
+
+
+def test_what_is_archived_between_two_looks_still_counts(root: Path) -> None:
+    with SpoolClient(str(root)) as client:
+        batch = Batch(client.store, "b1")
+        assert (batch.look().ended, batch.look().total) == (9, 11)
+        for path in (root / "completed").iterdir():
+            path.unlink()
+        archive(root, "good", "b1")
+        assert (batch.look().ended, batch.look().total, batch.look().archived) == (9, 11, 1)
+
+
+def stuck(root: Path, **more: Any) -> dict[str, Any]:
+    picture = {"generated_at": "2026-02-02T09:00:00.000Z", "spool_id": "s", "durations": {"t": {"n": 9, "mean_s": 3}}}
+    node = {"worker": "w", "host": "h", "state": "idle", "slots": 4, "running": 0, "cpus": 1, "mem_mb": 1}
+    node |= {"mem_available_mb": 1, "load": 0}
+    put(root, f"status/{SnapshotName(1, 1).encode()}", {**picture, "nodes": [node], **more})
+    told: dict[str, Any] = json.loads(spool("status", "--batch", "b2", "--json", root=root).out)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"gates": {"worker": {"type=t": {"tasks": 1}}}}, "no worker can run 1 of 1 task"),
+        ({"halted": True}, "the spool is halted"),
+        ({"paused": ["t"]}, "tasks are paused"),
+        ({"paused": ["u"]}, ""),
+    ],
+)
+def test_no_time_is_told_for_what_does_not_start(root: Path, more: dict[str, Any], why: str) -> None:
+    """N18: "about 3 s to go" for a task that no worker can run."""
+    told = stuck(root, **more)
+    assert (told["eta_s"], told["eta_unknown"]) == (None if why else 3.0, why)
+
+
+def test_a_large_archive_is_counted_on_request(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive(root, "old", "gone")
+    monkeypatch.setattr("spoold.client.read.task_groups.ARCHIVE_READ", 0)
     without = spool("status", "--batch", "gone", root=root)
     assert (without.code, "With --all, the archive is looked at, too." in without.err) == (4, True)
+    assert "1 archived task of any batch is" in spool("status", "--batch", "b1", root=root).out
     told = json.loads(spool("status", "--batch", "gone", "--all", "--json", root=root).out)
     assert (told["total"], told["ended"], told["spent"]["attempts"]) == (1, 1, 1)
     alone = spool("status", "--all", root=root)
@@ -95,3 +145,18 @@ def test_a_second_look_reads_only_what_is_new() -> None:
         assert (first.ended, len(read)) == (1, 2)
         assert batch.look() == first
     assert len(read) == 2
+
+
+def test_ls_says_how_many_more_are_in_the_archive(root: Path) -> None:
+    """N19: after `spool gc`, `ls --state failed` was empty while `status` counted 15."""
+    for number in range(3):
+        archive(root, f"old{number}", "b1", "failed")
+    archive(root, "fine", "b1")
+    for path in (root / "failed").iterdir():
+        path.unlink()
+    done = spool("ls", "--state", "failed", "-q", root=root)
+    assert (done.code, done.out, done.err) == (0, "", "3 failed tasks in the archive; --all lists them, too\n")
+    assert len(spool("ls", "--state", "failed", "--all", "-q", root=root).lines) == 3
+    assert spool("ls", "--state", "failed", "--all", root=root).err == ""
+    assert spool("ls", "--state", "ready", root=root).err == ""
+    assert spool("ls", root=root).err == "", "it lists what there is"

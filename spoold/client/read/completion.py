@@ -11,7 +11,7 @@ from spoold.client.spool.location import spool_directory
 from spoold.protocol.lifecycle import SHOWN, State
 from spoold.protocol.names import own_name
 from spoold.store.store import Store, open_store
-from spoold.store.task_location import Located, iter_tasks
+from spoold.store.task_location import Located, iter_archive, iter_tasks
 from spoold.system.clock import SystemClock
 from spoold.system.posix import PosixFileSystem
 
@@ -27,6 +27,13 @@ def look_in(directory: str | None) -> Store:
 def select_by_name(store: Store, states: Collection[State] = (), *, archived: bool = False) -> Iterator[Located]:
     """Every task in these states, or in any; a drop with many lines is one file. Errors: OSError."""
     return iter_tasks(store, tuple(states) or SHOWN, archived=archived)
+
+
+def archived_in(store: Store, states: Collection[State] = ()) -> int:
+    """How many archived tasks ended in these states, or in any. Errors: OSError."""
+    if states and not {State.COMPLETED, State.FAILED, State.SKIPPED}.intersection(states):
+        return 0
+    return sum(not states or one.state in states for one in iter_archive(store))
 
 
 def list_workers(store: Store) -> set[str]:

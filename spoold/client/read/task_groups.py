@@ -257,6 +257,8 @@ def _goes_on(one: Located) -> bool:
 
 
 IDS_NAMED = 5
+# An archive of more tasks is not looked through unasked: the file of each would be read.
+ARCHIVE_READ = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +275,8 @@ class Cause:
 class Progress:
     """One batch. tasks: count by state; ended: completed, failed or rejected; causes: the most frequent first;
     spent: by all attempts of tasks that ended, None where none has. eta_s: in how many seconds all will have ended at
-    the earliest, None if unknown; eta_unknown: the reason, in words.
+    the earliest, None if unknown; eta_unknown: the reason, in words. archived: how many of them are in the archive;
+    unread: how many tasks the archive has, of any batch, if it was not looked through.
     """
 
     batch: str
@@ -284,18 +287,23 @@ class Progress:
     spent: Total | None
     eta_s: float | None = None
     eta_unknown: str = ""
+    archived: int = 0
+    unread: int = 0
 
 
 class Batch:
-    """Watches one batch."""
+    """Watches one batch. Its archived tasks are looked for anew only when one that was there before is missing."""
 
     def __init__(self, store: Store, batch: str, *, archived: bool = False) -> None:
-        """archived: count archived tasks, too."""
+        """archived: count archived tasks also where the archive has more than ARCHIVE_READ."""
         self._store = store
         self._archived = archived
         self._selection = Selection(batches=(batch,))
         self._met = Words()
         self._results: dict[str, Result] = {}
+        self._there: set[str] | None = None
+        self._in_archive: list[Located] = []
+        self._unread = 0
 
     def look(self) -> Progress:
         """Return the progress now. Errors: NotFound where the batch has no task; OSError."""
@@ -303,7 +311,8 @@ class Batch:
         failed: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         spent: list[Total] = []
         kinds: list[tuple[Located, str]] = []
-        for located in select(self._store, self._selection, archived=self._archived, met=self._met):
+        found = self._members()
+        for located in found:
             kinds.append((located, self._met.admitted.get(key(located.id), ("", ""))[0]))
             tasks[located.state.value] += 1
             result = self._result(located)
@@ -314,7 +323,7 @@ class Batch:
                 failed[code].append((message, located.id))
         total = sum(tasks.values())
         if not total:
-            raise nothing_fits(self._selection, self._met, archived=self._archived)
+            raise nothing_fits(self._selection, self._met, archived=not self._unread)
         causes = [
             Cause(code, tasks_[0][0], len(tasks_), tuple(task_id for _, task_id in tasks_[:IDS_NAMED]))
             for code, tasks_ in failed.items()
@@ -323,7 +332,26 @@ class Batch:
         ended = sum(tasks[state.value] for state in ENDED)
         together = reduce(plus, spent) if spent else None
         left = time_left(self._store, kinds)
-        return Progress(self._selection.batches[0], tasks, total, ended, tuple(causes), together, *left)
+        archived = sum(located.archived for located in found)
+        more = (*left, archived, self._unread)
+        return Progress(self._selection.batches[0], tasks, total, ended, tuple(causes), together, *more)
+
+    def _members(self) -> list[Located]:
+        """Return the tasks of the batch, those in the archive last. Errors: OSError."""
+        found = list(select(self._store, self._selection, met=self._met))
+        there = {key(located.id) for located in found}
+        if self._there is None or self._there - there:
+            self._look_in_archive()
+        self._there = there
+        return [*found, *(one for one in self._in_archive if key(one.id) not in there)]
+
+    def _look_in_archive(self) -> None:
+        size = 0 if self._archived else sum(1 for _ in task_location.iter_archive(self._store))
+        self._unread, self._in_archive = (size if size > ARCHIVE_READ else 0), []
+        if not self._unread:
+            ended = replace(self._selection, states=tuple(ENDED))
+            every = select(self._store, ended, archived=True, met=self._met)
+            self._in_archive = [located for located in every if located.archived]
 
     def _result(self, located: Located) -> Result | None:
         """Return the result that counts; None where there is none, or it cannot be read."""

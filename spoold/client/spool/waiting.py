@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
 from spoold.protocol import codec, layout
+from spoold.protocol.amount import amount
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import ENDED, State, shown_end
 from spoold.protocol.names import EndedName, key, parse_ended
+from spoold.protocol.request import EVERYTHING
 from spoold.protocol.result import Code, Error, Result, Status
 from spoold.protocol.settings import PollSettings
+from spoold.protocol.snapshot import Snapshot
 from spoold.rules.attempts.durations import eta_s
 from spoold.store import snapshots, task_location
 from spoold.store.existence import listed
@@ -308,7 +312,8 @@ def estimator(store: Store) -> Estimator:
     latest = cache(lambda: snapshots.latest(store.fs))
 
     def estimate(tasks: Iterable[tuple[Located, str]]) -> tuple[float | None, str]:
-        still = Counter(kind for located, kind in tasks if located.state not in ENDED)
+        asked = list(tasks)
+        still = Counter(kind for located, kind in asked if located.state not in ENDED)
         if not still:
             return 0.0, ""
         if "" in still:
@@ -316,7 +321,23 @@ def estimator(store: Store) -> Estimator:
         found = latest()
         if found is None:
             return None, "no node has led this spool yet"
+        if why := _held_up([located for located, _ in asked if located.state not in ENDED], found[1]):
+            return None, why
         slots = sum(node.slots for node in found[1].nodes if node.state in ("idle", "working"))
         return eta_s(still, found[1].durations, slots)
 
     return estimate
+
+
+def _held_up(still: Sequence[Located], picture: Snapshot) -> str:
+    """Return why nobody can say when these tasks will have ended, as the leader sees it; '' where it sees nothing."""
+    if picture.halted:
+        return "the spool is halted"
+    lanes = picture.gates.get("worker", {})
+    stuck = sum(located.lane in lanes for located in still)
+    if stuck:
+        return f"no worker can run {stuck} of {amount(len(still), 'task')}"
+    kinds = {lane.own_type for located in still if (lane := parse_lane(located.lane)) is not None}
+    if EVERYTHING in picture.paused or kinds.intersection(picture.paused):
+        return "tasks are paused"
+    return ""

@@ -16,7 +16,7 @@ import typer
 
 from spoold.faces.cli.terminal import output, task_selection
 from spoold.faces.cli.terminal.global_options import session
-from spoold.protocol.amount import figure, length
+from spoold.protocol.amount import amount, figure, length
 
 if TYPE_CHECKING:
     from spoold.client.read.long_listing import Row
@@ -85,7 +85,22 @@ def _rows(spool: SpoolClient, selection: Selection, *, archived: bool) -> Iterat
         if selection.batches and not found:
             output.remark(f"spool: {output.within(str(nothing_fits(selection, met, archived=archived)))}")
     else:
-        yield from select_by_name(spool.store, selection.states, archived=archived)
+        some = False
+        for located in select_by_name(spool.store, selection.states, archived=archived):
+            some = True
+            yield located
+        if not archived and (selection.states or not some):
+            _tell_of_archive(spool, selection)
+
+
+def _tell_of_archive(spool: SpoolClient, selection: Selection) -> None:
+    """Say how many more tasks in these states are in the archive: `spool status` counts them."""
+    from spoold.client.read.completion import archived_in
+
+    more = archived_in(spool.store, selection.states)
+    if more:
+        states = " or ".join(one.value for one in selection.states)
+        output.remark(f"{amount(more, f'{states} task'.strip())} in the archive; --all lists them, too")
 
 
 def _print_long(spool: SpoolClient, rows: Iterable[Located], *, as_json: bool) -> None:

@@ -72,7 +72,9 @@ def status(
             autocompletion=completion.batches,
         ),
     ] = None,
-    archived: Annotated[bool, typer.Option("--all", "-a", help="With --batch: count archived tasks, too.")] = False,
+    archived: Annotated[
+        bool, typer.Option("--all", "-a", help="With --batch: look also through a large archive.")
+    ] = False,
     file: Annotated[
         str | None,
         typer.Option(
@@ -217,6 +219,9 @@ def blocks_of_batch(progress: Progress) -> list[Block]:
         why = one_line(f"{cause.code}: {cause.message}" if cause.message else cause.code, 200)
         more = f" and {cause.count - len(cause.ids)} more" if cause.count > len(cause.ids) else ""
         parts.append(Line(f"{figure(cause.count)} failed: {why} ({sentence(', '.join(cause.ids))}{more})"))
+    if progress.unread:
+        more = amount(progress.unread, "archived task")
+        parts.append(Line(f"{more} of any batch {'is' if progress.unread == 1 else 'are'} not looked at; see --all"))
     if progress.ended < progress.total:
         parts.append(Line(_to_go(progress.eta_s, progress.eta_unknown)))
     if progress.spent is not None:
