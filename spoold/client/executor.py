@@ -25,13 +25,15 @@ from spoold.client.spool.submission import check_arguments, target_of
 from spoold.client.spool.waiting import TaskFailed, Waiter
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.amount import amount
-from spoold.protocol.errors import BadFile, NotFound, SpoolError
+from spoold.protocol.errors import BadFile, NotFound, SpoolError, WaitTimeout
 from spoold.protocol.names import key
 from spoold.protocol.result import Result, Status
 
 P = ParamSpec("P")
 T = TypeVar("T")
 AFTER_AN_ERROR_S = 2.0
+# A wait of at least so long (s) that was in vain is explained, if that takes no longer than this (s).
+EXPLAINED_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -39,10 +41,36 @@ _log = logging.getLogger(__name__)
 class SpoolFuture(Future[T]):
     """The future of a task; `task_id` names it in the spool."""
 
-    def __init__(self, task_id: str, cancel: Callable[[SpoolFuture[Any]], bool]) -> None:
+    def __init__(
+        self, task_id: str, cancel: Callable[[SpoolFuture[Any]], bool], why: Callable[[str], str] | None = None
+    ) -> None:
+        """why: says why the task of this id has not ended."""
         super().__init__()
         self.task_id = task_id
-        self._cancel = cancel
+        self._cancel, self._why = cancel, why
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result. timeout: in seconds. Errors: TaskFailed, CancelledError; WaitTimeout, a TimeoutError,
+        which says why the task has not ended if it was waited for long enough (EXPLAINED_S).
+        """
+        try:
+            return super().result(timeout)
+        except TimeoutError as error:
+            raise self._late(timeout, error) from None
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As `result`, for the error of the task, None where it succeeded."""
+        try:
+            return super().exception(timeout)
+        except TimeoutError as error:
+            raise self._late(timeout, error) from None
+
+    def _late(self, timeout: float | None, error: TimeoutError) -> TimeoutError:
+        if timeout is None or isinstance(error, WaitTimeout):
+            return error
+        why = self._why(self.task_id) if self._why is not None and timeout >= EXPLAINED_S else ""
+        why = why or f"`spool explain {self.task_id}` says why"
+        return WaitTimeout(f"task {self.task_id} has not ended after {max(0.0, timeout):g} s: {why}")
 
     def cancel(self) -> bool:
         """Cancel the task wherever it is, running or not. False if it has ended."""
@@ -117,7 +145,7 @@ class SpoolExecutor(Executor):
         with self._lock:
             if self._shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            futures = [SpoolFuture[Any](task_id, self._cancel) for task_id in drop()]
+            futures = [SpoolFuture[Any](task_id, self._cancel, self._why) for task_id in drop()]
             for future in futures:
                 self._futures[key(future.task_id)] = future
                 self._new.append(future.task_id)
@@ -152,6 +180,25 @@ class SpoolExecutor(Executor):
         finally:
             future.mark_cancelled()
         return True
+
+    def _why(self, task_id: str) -> str:
+        """Why a task has not ended, '' where that is not known at once: whether a node lives may take a while."""
+        from spoold.client.read.explanation import explain
+        from spoold.system.host import SystemHost
+
+        left_s = EXPLAINED_S
+
+        def sleep(seconds: float) -> None:
+            nonlocal left_s
+            left_s -= seconds
+            if left_s < 0:
+                raise WaitTimeout("")
+            time.sleep(seconds)
+
+        try:
+            return explain(self._spool.store, SystemHost(), self._spool.store.clock, task_id, sleep=sleep).verdict
+        except (OSError, SpoolError):
+            return ""
 
     def _take(self, task_id: str) -> SpoolFuture[Any] | None:
         """Take a future out of the table; the thread that gets it finishes it."""

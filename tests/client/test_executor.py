@@ -258,3 +258,19 @@ def test_a_chunk_that_cannot_be_dropped_leaves_nothing_behind() -> None:
         with pytest.raises(RuntimeError, match="after shutdown"):
             pool.map(len, ["a"], chunksize=2)
     assert tree.drops() == []
+
+
+def test_a_timeout_says_why_the_task_has_not_ended(tree: Tree, spool: SpoolClient, monkeypatch: Any) -> None:
+    """N27: it was an empty TimeoutError, though `explain` knew why."""
+    monkeypatch.setattr("spoold.client.executor.EXPLAINED_S", 0.05)
+    with SpoolExecutor(spool) as pool:
+        future = pool.submit(math.sqrt, 16)
+        for wait in (future.result, future.exception):
+            with pytest.raises(
+                TimeoutError, match=f"task {future.task_id} has not ended after 0.06 s: no node leads"
+            ):
+                wait(timeout=0.06)
+        with pytest.raises(TimeoutError, match=f"`spool explain {future.task_id}` says why"):
+            future.result(timeout=0.01)
+        answer(tree)
+        assert future.result(timeout=10) == 4.0
