@@ -157,6 +157,32 @@ def test_who_needs_a_task_is_shown(browser: Browser) -> None:
     assert "Needed by 4 " in main(browser.text("/tasks/w0"))
 
 
+def test_who_needed_a_task_outside_a_batch_is_shown_when_it_has_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N20: outside a batch nobody seemed to need it."""
+    root = make(tmp_path / "s")
+    waiting(root, "first")
+    end(root, "then")
+    content = {"id": "then", "type": "t", "after": ["first"]}
+    (root / "completed" / "then.1.w-aaaaa.json").write_text(json.dumps(content))
+    leader(root)
+    with opened(tmp_path) as found:
+        page = until(found, "/tasks/first", "Needed by")
+        assert "Needed by 1 then" in page
+        monkeypatch.setattr("spoold.faces.web.task_pages.SCENE_MOST", 1)
+        assert "the spool has many tasks: who needs it is not read" in main(found.text("/tasks/then"))
+
+
+def until(browser: Browser, path: str, said: str) -> str:
+    """The page, once it says so: some of it is read by and by."""
+    for _ in range(200):
+        browser.view.look()
+        if said in (page := main(browser.text(path))):
+            return page
+    raise AssertionError(page)
+
+
 def test_a_log_is_shown_in_parts_and_searched(browser: Browser) -> None:
     text = browser.text("/tasks/bad/log?at=0")
     assert "line 0" in text

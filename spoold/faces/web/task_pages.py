@@ -213,13 +213,13 @@ def _needs(site: Site, content: dict[str, Any]) -> list[tuple[str, str, Card | N
 
 
 def _dependants(site: Site, task: str, batch: str) -> Answer[list[Any]]:
-    """The tasks of its batch that wait for it; no value where its batch is large, and was not read."""
-    if not batch:
-        return Answer([])
-    row = next((row for row in site.view.batches() if row.batch == batch), None)
-    if row is not None and row.total > SCENE_MOST:
+    """The tasks of its batch, or without one of the spool, that come after it, ended or not; no value where these are
+    many, and were not read."""
+    row = next((row for row in site.view.batches() if row.batch == batch), None) if batch else None
+    many = sum(site.view.counts().values()) if not batch else 0 if row is None else row.total
+    if many > SCENE_MOST:
         return Answer()
-    scene = _later(site, "scene", batch, lambda: site.view.scene(batch))
+    scene = _later(site, "scene", batch, lambda: site.view.scene(batch or None))
     found = scene.value.inside if scene.value is not None else ()
     wait = [one for one in found if any(need.key == key(task) for need in one.needs)]
     return Answer(wait[:RELATIVES], scene.error, scene.pending)
