@@ -145,6 +145,8 @@ SNAPSHOT: Shape = {
                 "tasks": listed(anything),
                 "since": text,
                 "notes": _texts,
+                "endings": by_name(whole()),
+                "spent": maybe(_total),
             }
         )
     ),
@@ -152,6 +154,26 @@ SNAPSHOT: Shape = {
         {"completed_per_min": real(), "failed_per_min": real(), "eta_s": maybe(real()), "eta_unknown": text}
     ),
     "recent": part({"over_s": real(), "failed_attempts": by_name(whole()), "rejections": by_name(whole())}),
+    "history": part(
+        {
+            "since": text,
+            "until": text,
+            "minutes": listed(
+                part(
+                    {
+                        "at": text,
+                        "completed": whole(),
+                        "failed": whole(),
+                        "rejected": whole(),
+                        "attempts": by_name(whole()),
+                        "drops": by_name(whole()),
+                        "tokens_used": real(),
+                        "cost_usd": real(),
+                    }
+                )
+            ),
+        }
+    ),
     "spent": maybe(_total),
     "types": by_name(by_name(whole())),
     "durations": by_name(part({"n": whole(), "mean_s": real(), "p95_s": real()})),

@@ -51,7 +51,8 @@ class WorkerCounts(_Part):
 class Node(_Part):
     """One worker. Memory in MiB, load as the one-minute average.
 
-    since: when (RFC 3339) it fell asleep, '' if it is awake; notes: remarks for people.
+    since: when (RFC 3339) it fell asleep, '' if it is awake; notes: remarks for people. endings, spent: as in its
+    beat; the next leader goes on counting from there.
     """
 
     worker: str
@@ -68,10 +69,12 @@ class Node(_Part):
     tasks: tuple[Any, ...] = ()
     since: str = ""
     notes: tuple[str, ...] = ()
+    endings: dict[str, int] = {}
+    spent: Total | None = None
 
 
 class Rates(_Part):
-    """Ended tasks per minute, over the last five minutes; 0 if none has ended for two minutes.
+    """Ended tasks per minute, over the last five minutes, under any leaders; 0 if none has ended for two minutes.
 
     eta_s: until all remaining tasks are done at that rate, None if unknown; eta_unknown: the reason, in words.
     """
@@ -89,6 +92,32 @@ class Recent(_Part):
     over_s: float = 600
     failed_attempts: dict[str, int] = {}
     rejections: dict[str, int] = {}
+
+
+class Minute(_Part):
+    """What ended within one minute. at: when it began (RFC 3339, by the pool's time); attempts: that failed or asked
+    for another try, by error code; rejected: drops, and drops: the same by problem, for the last ten minutes;
+    tokens_used, cost_usd (USD): of the attempts that workers committed.
+    """
+
+    at: str
+    completed: int = 0
+    failed: int = 0
+    rejected: int = 0
+    attempts: dict[str, int] = {}
+    drops: dict[str, int] = {}
+    tokens_used: float = 0
+    cost_usd: float = 0
+
+
+class History(_Part):
+    """The last hour, under any leaders. since, until: when (RFC 3339, by the pool's time) the count began, and was
+    taken; minutes: those in which something ended, the oldest first.
+    """
+
+    since: str = ""
+    until: str = ""
+    minutes: tuple[Minute, ...] = ()
 
 
 class Durations(_Part):
@@ -137,6 +166,7 @@ class Snapshot(_Part):
     nodes: tuple[Node, ...] = ()
     rates: Rates = Rates()
     recent: Recent = Recent()
+    history: History = History()
     spent: Total | None = None
     types: dict[str, dict[str, int]] = {}
     durations: dict[str, Durations] = {}

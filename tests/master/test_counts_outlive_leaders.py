@@ -8,6 +8,8 @@ import random
 import pytest
 
 from spoold.protocol.names import parse_ended
+from spoold.protocol.snapshot import Snapshot
+from spoold.store import snapshots
 from tests.support.cluster import Cluster
 
 RATE = "[limits.api]\nrate = {count = 3, per_s = 60}\n[retry]\nbackoff_s = 0.1\n"
@@ -143,3 +145,56 @@ def test_the_same_stays_whoever_led(seed: int) -> None:
         due = {name for name, at in since.items() if abs(made.clock.monotonic() - at - completed_s) < 3.0}
         left.append(ended(made) - due)
     assert left[0] == left[1]
+
+
+def picture(made: Cluster) -> Snapshot:
+    found = snapshots.latest(made.fs)
+    assert found is not None
+    return found[1]
+
+
+def test_pace_and_failures_of_the_last_minutes_go_on_over_changes_of_the_leader() -> None:
+    """N17, P14: a new leader began with nothing."""
+    made = cluster("")
+    for number in range(6):
+        complete(made, f"t{number}", input={"n": number})
+    for number in range(2):
+        submit(made, f"bad{number}", max_retries=0)
+        made.finish(f"bad{number}", exit_code=1)
+        made.settle()
+    made.submit("x.json", '{"comand": ["x"]}')
+    made.advance(20.0)
+    before = picture(made)
+    assert before.recent.failed_attempts == {"EXIT_NONZERO": 2}
+    assert before.rates.completed_per_min > 0
+    made.crash("m0")
+    submit(made, "meanwhile")
+    made.master("m1")
+    made.advance(20.0)
+    after = picture(made)
+    assert after.master.leader == "m1"
+    assert (after.recent.failed_attempts, after.recent.rejections) == (
+        before.recent.failed_attempts,
+        before.recent.rejections,
+    )
+    assert after.rates.completed_per_min > 0
+    assert sum(one.completed for one in after.history.minutes) == 6
+    assert sum(one.failed for one in after.history.minutes) == 2
+    assert sum(one.rejected for one in after.history.minutes) == 1
+    assert after.history.since == before.history.since
+
+
+def test_what_ends_while_nobody_leads_counts_when_the_next_leader_comes() -> None:
+    made = cluster("")
+    for number in range(3):
+        submit(made, f"t{number}", max_retries=0)
+    made.advance(6.0)
+    made.crash("m0")
+    made.finish("t0")
+    made.finish("t1", exit_code=1)
+    made.advance(5.0)
+    made.master("m1")
+    made.advance(20.0)
+    minutes = picture(made).history.minutes
+    assert [sum(getattr(one, name) for one in minutes) for name in ("completed", "failed")] == [1, 1]
+    assert picture(made).recent.failed_attempts == {"EXIT_NONZERO": 1}

@@ -192,9 +192,10 @@ def paced(*, tasks: int, done: int, settings: str = "") -> Cluster:
     return made
 
 
-def test_rates_are_counted_over_at_least_a_minute() -> None:
+def test_rates_of_few_tasks_are_counted_over_at_least_a_minute() -> None:
+    assert snapshot(paced(tasks=10, done=4)).rates.completed_per_min == 4.0
     rates = snapshot(paced(tasks=10, done=6)).rates
-    assert (rates.completed_per_min, rates.failed_per_min) == (6.0, 0.0)
+    assert (rates.completed_per_min, rates.failed_per_min) == (60.0, 0.0), "one a second"
     assert rates.eta_s is not None
     assert 2 <= rates.eta_s <= 10
 

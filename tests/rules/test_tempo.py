@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from spoold.protocol.snapshot import Rates
+from spoold.protocol.result import Total
+from spoold.protocol.snapshot import History, Minute, Node, Rates, Recent, Snapshot, TaskCounts
+from spoold.rules.cluster.recent_minutes import KEPT, RecentMinutes
 from spoold.rules.cluster.throughput import Left, Tally, Tempo
 
 LEFT = Left(tasks=10, slots=2)
@@ -14,9 +16,17 @@ def looks(tempo: Tempo, *counts: tuple[float, int, int], left: Left = LEFT, work
 
 
 def test_a_rate_is_over_at_least_a_minute_and_an_end_over_what_was_seen() -> None:
+    rates = looks(Tempo(), (0, 100, 7), (30, 104, 8))
+    assert (rates.completed_per_min, rates.failed_per_min) == (4.0, 1.0)
     rates = looks(Tempo(), (0, 100, 7), (30, 106, 8))
-    assert (rates.completed_per_min, rates.failed_per_min) == (6.0, 1.0)
     assert (rates.eta_s, rates.eta_unknown) == (50.0, "")
+
+
+def test_a_rate_of_enough_tasks_is_over_what_was_seen() -> None:
+    """P14: it was at first the count so far, 18 where 120 was true."""
+    rates = looks(Tempo(), (0, 0, 0), (9, 18, 1))
+    assert (rates.completed_per_min, rates.failed_per_min) == (120.0, 1.0)
+    assert looks(Tempo(), (0, 0, 0), (0.5, 5, 0)).completed_per_min == 60.0, "at least five seconds"
 
 
 def test_what_nothing_has_confirmed_for_two_minutes_is_no_rate() -> None:
@@ -104,3 +114,83 @@ def test_a_node_that_left_and_one_that_comes_under_its_name_are_counted_anew() -
     tally.forget("w")
     tally.hear(1, "w", 0, {"TIMEOUT": 2})
     assert tally.recent(1).failed_attempts == {"TIMEOUT": 7}
+
+
+NINE = 1_770_022_800.0  # 2026-02-02T09:00:00Z
+
+
+def stamp(minute: float) -> str:
+    return f"2026-02-02T09:{int(minute):02}:{round(minute % 1 * 60):02}.000Z"
+
+
+def left_behind(minutes: tuple[Minute, ...], until: float, **more: object) -> Snapshot:
+    """The snapshot of a leader that had counted 500 completed and 50 failed tasks."""
+    history = History(since=stamp(0), until=stamp(until), minutes=minutes)
+    counts = TaskCounts(completed=500, failed=50)
+    return Snapshot(generated_at="", spool_id="s", tasks=counts, history=history, **more)
+
+
+def test_a_new_leader_goes_on_with_the_rates_of_the_last_one() -> None:
+    minutes = tuple(Minute(at=stamp(number), completed=60, failed=2) for number in range(10, 20))
+    tempo = Tempo()
+    tempo.begin(1000.0, NINE + 20.5 * 60, left_behind(minutes, 20))
+    rates = looks(tempo, (1000, 510, 51))
+    # It has seen the five minutes before 09:20:30 but for the first half; nobody led for the last.
+    assert (rates.completed_per_min, rates.failed_per_min) == (round(250 / 4.5, 2), round(9 / 4.5, 2))
+    assert rates.eta_unknown == ""
+    late = Tempo()
+    late.begin(1000.0, NINE + 40 * 60, left_behind(minutes, 20))
+    assert looks(late, (1000, 500, 50)).completed_per_min == 0, "what is 20 minutes old is no rate"
+
+
+def test_a_leader_that_watched_an_idle_pool_says_so_to_the_next() -> None:
+    tempo = Tempo()
+    tempo.begin(1000.0, NINE + 20 * 60, left_behind((Minute(at=stamp(19), completed=60),), 20))
+    assert looks(tempo, (1000, 500, 50)).completed_per_min == 12.0, "60 within five minutes"
+
+
+def test_a_new_leader_remembers_the_failures_of_the_last_minutes() -> None:
+    """N17: "failed in the last 10 m" forgot at a change of leader."""
+    minutes = (
+        Minute(at=stamp(5), attempts={"OLD": 1}),
+        Minute(at=stamp(18), attempts={"TIMEOUT": 3}, rejected=2, drops={"is empty.": 2}),
+    )
+    nodes = (
+        Node(worker="w", host="", state="idle", slots=1, running=0, cpus=1, mem_mb=1, mem_available_mb=1, load=0),
+    )
+    nodes = (nodes[0].model_copy(update={"endings": {"TIMEOUT": 7}}),)
+    tally = Tally()
+    tally.begin(1000.0, NINE + 20 * 60, left_behind(minutes, 19.5, nodes=nodes))
+    assert tally.hear(1000.0, "w", 90, {"TIMEOUT": 9}) == {"TIMEOUT": 2}, "two while nobody led"
+    wanted = Recent(failed_attempts={"TIMEOUT": 5}, rejections={"is empty.": 2})
+    assert tally.recent(1000.0) == wanted
+    assert tally.recent(1000.0 + 481 + 60).failed_attempts == {"TIMEOUT": 2}, "these are younger"
+
+
+def test_minutes_merge_over_changes_of_the_leader_and_are_bounded() -> None:
+    first = RecentMinutes()
+    first.counted(NINE, 10, 1)
+    first.counted(NINE + 20, 14, 1)
+    first.failures(NINE + 21, {"TIMEOUT": 1})
+    first.spent(NINE + 30, "w", 0, Total(attempts=1, tokens_used=100, cost_usd=0.5))
+    first.spent(NINE + 61, "old", 40, Total(attempts=9, tokens_used=900))
+    said = first.said(NINE + 62)
+    assert said.minutes == (Minute(at=stamp(0), completed=4, attempts={"TIMEOUT": 1}, tokens_used=100, cost_usd=0.5),)
+    node = Node(worker="w", host="", state="idle", slots=1, running=0, cpus=1, mem_mb=1, mem_available_mb=1, load=0)
+    node = node.model_copy(update={"spent": Total(attempts=1, tokens_used=100, cost_usd=0.5)})
+    second = RecentMinutes()
+    second.begin(said, 14, 1, [node])
+    second.counted(NINE + 50, 16, 1)
+    second.spent(NINE + 130, "w", 9, Total(attempts=2, tokens_used=130, cost_usd=0.75))
+    second.rejections(NINE + 10, {"is empty.": 2})  # a clock that was set back
+    again = second.said(NINE + 130)
+    assert [(one.completed, one.rejected, one.tokens_used, one.cost_usd) for one in again.minutes] == [
+        (6, 0, 100, 0.5),
+        (0, 2, 30, 0.25),
+    ]
+    assert again.since == said.since
+    assert [one.drops for one in second.said(NINE + 13 * 60).minutes] == [{}, {}], "sentences are kept for 10 minutes"
+    for number in range(100):
+        second.failures(NINE + 60 * number, {f"C{number}": 1})
+    assert len(second.said(NINE + 99 * 60).minutes) == KEPT
+    assert second.said(NINE + 500 * 60).minutes == ()

@@ -176,9 +176,11 @@ def test_who_needed_a_task_outside_a_batch_is_shown_when_it_has_ended_too(
 
 def until(browser: Browser, path: str, said: str) -> str:
     """The page, once it says so: some of it is read by and by."""
+    page = ""
     for _ in range(200):
         browser.view.look()
-        if said in (page := main(browser.text(path))):
+        page = main(browser.text(path))
+        if said in page:
             return page
     raise AssertionError(page)
 

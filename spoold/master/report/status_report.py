@@ -31,6 +31,7 @@ from spoold.rules.attempts.attempt_costs import spent_by
 from spoold.rules.attempts.durations import Estimates
 from spoold.rules.cluster.node_status import ASLEEP, count_workers, left_warnings, node_of
 from spoold.rules.cluster.pool_clock import warnings as clock_warnings
+from spoold.rules.cluster.recent_minutes import RecentMinutes
 from spoold.rules.cluster.throughput import Tally, Tempo
 from spoold.rules.gates.lock_holders import LONG
 from spoold.rules.gates.resources import limits_in
@@ -78,6 +79,7 @@ class Reporting:
         self._gone_at: float | None = None
         self._standstill: Standstill | None = None
         self._tempo, self._tally, self._estimates = Tempo(), Tally(), Estimates()
+        self._minutes, self._begun = RecentMinutes(), False
         self._counted_at: float | None = None
         self._mounts: dict[str, MountFacts] = {}
         self._mounts_at = 0.0
@@ -173,9 +175,6 @@ class Reporting:
         self._count_rejected(desk)
         self._judge_mounts(desk)
         self._look_at_tree(desk)
-        if self._published_at is None and (before := left_behind(desk)) is not None:
-            self._estimates.begin(before.durations)
-            self._alerts.begin(before.alerts)
         picture = self._snapshot(desk, leadership, growing)
         alerts = self._alerts.judge(desk, picture, self._beats, self._announced)
         snapshot = picture.model_copy(update={"alerts": alerts})
@@ -191,6 +190,19 @@ class Reporting:
             return  # what no snapshot says is not told either
         self._clear_former(desk)
         self._alerts.tell(desk)
+
+    def _begin(self, desk: Desk) -> None:
+        """Go on from what the leader before had counted, before anything is counted. Errors: OSError."""
+        if self._begun:
+            return
+        if (before := left_behind(desk)) is not None:
+            now = desk.step.now
+            self._estimates.begin(before.durations)
+            self._alerts.begin(before.alerts)
+            self._tempo.begin(now.monotonic, now.wall, before)
+            self._tally.begin(now.monotonic, now.wall, before)
+            self._minutes.begin(before.history, before.tasks.completed, before.tasks.failed, before.nodes)
+        self._begun = True
 
     def _clear_former(self, desk: Desk) -> None:
         """Remove the snapshots of former leaders, once what they say of alerts stands in one of this leader. So also
@@ -214,6 +226,7 @@ class Reporting:
         return found
 
     def _read_beats(self, desk: Desk) -> None:
+        self._begin(desk)
         self._twins.look({node: name.beat for node, name in desk.view.beats.items()}, desk.step.now.monotonic)
         for node, beat in desk.some([one for one in desk.view.beats.items() if self._is_news(*one)], "beats"):
             self._tried[node] = beat  # a beat that has gone meanwhile is not read again, but listed anew
@@ -228,6 +241,7 @@ class Reporting:
             del self._tried[gone]
             self._beats.pop(gone, None)
             self._tally.forget(gone)
+            self._minutes.forget(gone)
             self._estimates.forget(gone)
             desk.starts.hear(gone, ())
 
@@ -236,7 +250,10 @@ class Reporting:
         return (known is None or known.beat != beat.content) and self._tried.get(node) != beat
 
     def _hear(self, desk: Desk, node: str, read: Heartbeat) -> None:
-        self._tally.hear(desk.step.now.monotonic, node, read.beat, read.endings)
+        now = desk.step.now
+        new = self._tally.hear(now.monotonic, node, read.beat, read.endings)
+        self._minutes.failures(now.wall, new)
+        self._minutes.spent(now.wall, node, read.beat, read.spent)
         self._estimates.hear(node, read.durations)
         if desk.starts.hear(node, [(key(run.id), run.attempt) for run in read.running if run.served]):
             desk.step.change()  # one of them may be the one that tries a limit
@@ -295,6 +312,10 @@ class Reporting:
         working = bool(counts.ready or counts.claimed)
         self._tally.ended(now, desk.report.endings)
         self._tally.rejected(now, desk.report.rejections)
+        wall = desk.step.now.wall
+        self._minutes.failures(wall, desk.report.endings)
+        self._minutes.rejections(wall, desk.report.rejections)
+        self._minutes.counted(wall, counts.completed, counts.failed)
         desk.report.counted()
         return Snapshot(
             generated_at=desk.store.stamp(),
@@ -315,6 +336,7 @@ class Reporting:
                 now, counts.completed, counts.failed, forecast.left(desk, counts, awake, stuck), working=working
             ),
             recent=self._tally.recent(now),
+            history=self._minutes.said(wall),
             spent=spent_by(workers),
             types=forecast.types(desk),
             durations=self._estimates.now(),

@@ -43,6 +43,8 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         tasks=tasks,
         since=beat.at if state == ASLEEP else "",
         notes=bounded((*beat.left, *beat.notes, *_withheld(can))),
+        endings=beat.endings,
+        spent=beat.spent,
     )
 
 

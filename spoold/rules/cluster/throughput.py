@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spoold.protocol.amount import amount, plus
-from spoold.protocol.snapshot import Rates, Recent
+from spoold.protocol.snapshot import Rates, Recent, Snapshot
+from spoold.protocol.timestamps import moment
+from spoold.rules.cluster.recent_minutes import MINUTE_S
 
-# Rates cover so long, at least a minute, so that one quick task does not promise a rate; stale after so long.
-WINDOW_S, AT_LEAST_S, STALE_S = 300.0, 60.0, 120.0
+# Rates cover so long, at least a minute, so that one quick task does not promise a rate; of SAMPLES or more some
+# seconds. Stale after so long.
+WINDOW_S, AT_LEAST_S, SOON_S, STALE_S = 300.0, 60.0, 5.0, 120.0
 # An end is foretold after so many ended tasks, and not before there is about one for each slot.
 SAMPLES = 5
 RECENT_S = 600.0
@@ -43,12 +46,38 @@ class _Look:
 
 
 class Tempo:
-    """The counts of one leader, as it took them now and then."""
+    """The counts as one leader took them now and then, after those of the leaders before."""
 
     def __init__(self) -> None:
         self._looks: deque[_Look] = deque()
         self._completed_at = self._failed_at = float("-inf")
         self._busy_since = float("-inf")
+
+    def begin(self, now: float, wall: float, before: Snapshot) -> None:
+        """Go on from a predecessor's snapshot. wall: now, in seconds since 1970 by the pool's clock."""
+        ended_at = moment(before.history.until)
+        if ended_at is None:
+            return
+        until = now - max(0.0, wall - ended_at)
+        completed, failed = before.tasks.completed, before.tasks.failed
+        looks, follows = [_Look(until, completed, failed, working=True)], ended_at
+        self._busy_since = until
+        for minute in reversed(before.history.minutes):
+            began = moment(minute.at)
+            if began is None or ended_at - began > WINDOW_S:
+                break
+            at, end = until - (ended_at - began), min(until, until - (ended_at - began) + MINUTE_S)
+            self._completed_at = max(self._completed_at, end if minute.completed else self._completed_at)
+            self._failed_at = max(self._failed_at, end if minute.failed else self._failed_at)
+            if follows - began <= MINUTE_S:  # no whole minute without an end lies between
+                self._busy_since, follows = at, began
+            completed, failed = completed - minute.completed, failed - minute.failed
+            looks.append(_Look(at, completed, failed, working=True))
+        since = moment(before.history.since)
+        known_s = WINDOW_S if since is None else min(WINDOW_S, max(0.0, ended_at - since))
+        if since is not None and until - known_s < looks[-1].at:
+            looks.append(_Look(until - known_s, completed, failed, working=True))
+        self._looks.extend(reversed(looks))
 
     def rates(self, now: float, completed: int, failed: int, left: Left, *, working: bool) -> Rates:
         """The rates at one look. working: whether anything is ready or runs; completed and failed: of all time."""
@@ -64,18 +93,22 @@ class Tempo:
         while now - self._looks[0].at > WINDOW_S:
             self._looks.popleft()
         first = self._looks[0]
-        minutes = max(now - first.at, AT_LEAST_S) / 60
         done = max(0, completed - first.completed) if now - self._completed_at < STALE_S else 0
         broken = max(0, failed - first.failed) if now - self._failed_at < STALE_S else 0
         why = _unknown(left, done, working)
         # Idle time before this work began says nothing about its pace.
         spent_s = max(now - max(first.at, self._busy_since), 1.0)
         return Rates(
-            completed_per_min=round(done / minutes, 2),
-            failed_per_min=round(broken / minutes, 2),
+            completed_per_min=_per_min(done, now - first.at),
+            failed_per_min=_per_min(broken, now - first.at),
             eta_s=round(left.tasks / done * spent_s, 1) if left.tasks and not why else None,
             eta_unknown=why if left.tasks else "",
         )
+
+
+def _per_min(count: int, over_s: float) -> float:
+    least_s = SOON_S if count >= SAMPLES else AT_LEAST_S
+    return round(60 * count / max(over_s, least_s), 2)
 
 
 def _unknown(left: Left, done: int, working: bool) -> str:
@@ -99,14 +132,26 @@ class Tally:
         self._drops: deque[tuple[float, Counter[str]]] = deque()
         self._told: dict[str, Mapping[str, int]] = {}
 
-    def hear(self, now: float, node: str, beat: int, endings: Mapping[str, int]) -> None:
-        """Take in a node's report of how many attempts have failed on it since it started, by code.
+    def begin(self, now: float, wall: float, before: Snapshot) -> None:
+        """Go on from a predecessor's snapshot. wall: now, in seconds since 1970 by the pool's clock."""
+        self._told = {node.worker: node.endings for node in before.nodes}
+        for minute in before.history.minutes:
+            if (began := moment(minute.at)) is not None:
+                at = now - max(0.0, wall - began - MINUTE_S)
+                _add(self._attempts, at, minute.attempts)
+                _add(self._drops, at, minute.drops)
 
-        Failures that it counted before this leader first saw it have no known time, unless it has only just begun.
+    def hear(self, now: float, node: str, beat: int, endings: Mapping[str, int]) -> dict[str, int]:
+        """Take in a node's report of how many attempts have failed on it since it started, by code; returns what is
+        new of it.
+
+        Failures that it counted before a leader first saw it have no known time, unless it has only just begun.
         """
         before = self._told.get(node, endings if beat else {})
-        _add(self._attempts, now, {code: count - before.get(code, 0) for code, count in endings.items()})
+        more = {code: count - before.get(code, 0) for code, count in endings.items()}
+        _add(self._attempts, now, more)
         self._told[node] = dict(endings)
+        return {code: count for code, count in more.items() if count > 0}
 
     def forget(self, node: str) -> None:
         """Forget a node that is gone; the failures that it reported still count."""
