@@ -106,8 +106,11 @@ def locked_place() -> Iterator[Path]:
 
 
 def stamp() -> str:
-    """What the environment depends on; when it is unchanged there is nothing to do."""
-    parts = [sys.version.encode(), os.fsencode(Path(sys.executable).resolve()), os.fsencode(CHECKOUT)]
+    """What the environment depends on; when it is unchanged there is nothing to do.
+
+    A tool that a tool starts finds the environment's own Python first, which has the same version at another path.
+    """
+    parts = [sys.version.encode(), os.fsencode(CHECKOUT)]
     parts += [(CHECKOUT / name).read_bytes() for name in INPUTS]
     return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 

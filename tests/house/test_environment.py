@@ -61,3 +61,14 @@ def test_a_first_demo_installs_what_spoold_needs_at_run_time_and_no_more() -> No
     everything = {line.partition("==")[0] for line in environment.requirements(lock)}
     assert names < everything
     assert everything - names >= {"mypy", "pytest", "ruff", "textual"}
+
+
+def test_a_tool_that_a_tool_starts_makes_no_environment_anew() -> None:
+    """It finds another Python of the same version first: the environment's own, or the one below that."""
+    found = [
+        subprocess.run(
+            [python, "-B", "tools/environment.py"], capture_output=True, text=True, check=True, cwd=CHECKOUT
+        )
+        for python in (sys.executable, os.path.realpath(sys.executable))
+    ]
+    assert {(each.stdout.strip(), each.stderr) for each in found} == {(str(PREFIX), "")}
