@@ -71,6 +71,7 @@ def test_a_command_without_dashes_hears_of_them(words: str) -> None:
     done = spool(*words.split())
     assert (done.code, done.out) == (2, "")
     assert "write `--` before the command" in " ".join(done.err.split())
+    assert ".. If" not in spool("submit", "--id").err  # some of the parser's sentences end with a full stop
     with_dashes = spool(words.split(maxsplit=1)[0], "--nonsense", "--", "true")
     assert "write `--`" not in with_dashes.err
 

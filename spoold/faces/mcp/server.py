@@ -17,10 +17,9 @@ from urllib.parse import unquote
 import anyio
 import anyio.to_thread
 import orjson
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
-from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,

@@ -16,8 +16,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -29,8 +28,6 @@ from spoold.protocol.errors import NotFound, SpoolError, Unavailable, WaitTimeou
 _TYPE = re.compile(r"(?<=[A-Z\]]) <[^>]*>$")
 TASK_FAILED, USAGE, NOT_FOUND, UNAVAILABLE, OURS, TIMED_OUT, INTERRUPTED = 1, 2, 4, 69, 70, 124, 130
 COMMAND = "spoold.command"
-# The parser's own class has no public name in all releases of typer.
-_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class SpoolGroup(TyperGroup):
@@ -38,14 +35,14 @@ class SpoolGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move --spool and --debug to the front: people write them on either side of the verb."""
-        read_lightly(self.get_params(ctx))
+        read_lightly(self, ctx)
         return super().parse_args(ctx, completion.named(hoisted(args)))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb at the front of the words: its name, the verb, the rest. Errors: the parser's."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            read_lightly(command.get_params(ctx))
+            read_lightly(command, ctx)
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -77,16 +74,22 @@ class Verb(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, without the types that the parser adds to the names of arguments."""
-        print_rows = formatter.write_dl
+        bare: Any = _WithoutTypes(formatter)
+        super().format_options(ctx, bare)
 
-        def without_types(rows: Any, *args: Any, **more: Any) -> None:
-            print_rows([(_TYPE.sub("", name), said) for name, said in rows], *args, **more)
 
-        formatter.write_dl = without_types
-        try:
-            super().format_options(ctx, formatter)
-        finally:
-            formatter.write_dl = print_rows
+class _WithoutTypes:
+    """A formatter of the parser's that leaves the types out of the names of arguments."""
+
+    def __init__(self, formatter: Any) -> None:
+        self._formatter = formatter
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._formatter, name)
+
+    def write_dl(self, rows: Any, *args: Any, **more: Any) -> None:
+        """Write names beside their meanings."""
+        self._formatter.write_dl([(_TYPE.sub("", name), said) for name, said in rows], *args, **more)
 
 
 class TrailingCommand(Verb):
@@ -104,11 +107,14 @@ class TrailingCommand(Verb):
             args = args[:cut]
         try:
             return super().parse_args(ctx, args)
-        except _USAGE_ERROR as error:
-            # Without dashes the words of a command are read as our options and arguments.
-            if COMMAND not in ctx.meta and hasattr(error, "message"):
+        except Exception as raised:
+            # Not all releases of typer have a public name for the class of this error; all have these attributes.
+            error: Any = raised
+            usage = getattr(error, "exit_code", None) == USAGE and hasattr(error, "message")
+            if COMMAND not in ctx.meta and usage:
+                # Without dashes the words of a command are read as our options and arguments.
                 hint = f"If that belongs to a command, write `--` before the command: {ctx.command_path} -- CMD ARG …"
-                error.message = f"{error.message}. {hint}"
+                error.message = f"{error.message.rstrip('.')}. {hint}"
             raise
 
 
@@ -166,25 +172,27 @@ def _stands_somewhere() -> bool:
 # The parameters of a verb: values that need no conversion are taken as they are.
 
 
-def read_lightly(parameters: Iterable[Any]) -> None:
-    """Let the parser read these parameters without a validator where their value needs none."""
-    for parameter in parameters:
+def read_lightly(command: Any, ctx: Any) -> None:
+    """Let the parser read a command's parameters without a validator where their value needs none."""
+    # The parser makes the parameters itself, and runs a `parser` or `callback` of ours only behind a validator. So
+    # the method of each is replaced.
+    kinds = get_type_hints(command.callback)
+    for parameter in command.get_params(ctx):
         if not getattr(parameter, "reads_lightly", False):
             parameter.reads_lightly = True
-            parameter.process_value = _light(parameter)
+            parameter.process_value = _light(parameter, kinds.get(parameter.name))
 
 
-def _light(parameter: Any) -> Any:
+def _light(parameter: Any, kind: Any) -> Any:
     read = parameter.process_value
     many = parameter.multiple or parameter.nargs == -1
-    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
 
     def process_value(ctx: Any, value: Any) -> Any:
         if value is None and not parameter.required:
             value = () if many else None
-        elif kind is str and not many and _is_text(value):
+        elif kind in (str, str | None) and not many and _is_text(value):
             pass
-        elif kind == list[str] and many and _are_texts(value):
+        elif kind in (list[str], list[str] | None) and many and _are_texts(value):
             value = list(value)
         else:
             return read(ctx, value)
