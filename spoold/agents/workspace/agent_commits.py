@@ -34,7 +34,7 @@ _OF_GIT_TOO = re.compile(
 )
 _WORKTREE, _TRACE_SIZE = re.compile("worktrees/[^/]+"), 4096
 # So many files are read, and so much of them (bytes).
-_TRACES_MAX, _TRACES_SIZE = 10_000, 64 << 20
+TRACES_MAX, _TRACES_SIZE = 10_000, 64 << 20
 _READ_MAX = 4 << 20
 _REFERENCES_MAX, _HIDDEN_MAX = 10_000, 100
 
@@ -97,7 +97,7 @@ class Commits:
                 folder.folders.sort(key=lambda name: name not in _STATES)
             for name in set(folder.files) - _NO_TRACES:
                 files += 1
-                if files > _TRACES_MAX or room <= 0 or len(found) >= 2 * _REFERENCES_MAX:
+                if files > TRACES_MAX or room <= 0 or len(found) >= 2 * _REFERENCES_MAX:
                     return found
                 path = os.path.join(folder.path, name)
                 text = _text(os.path.join(self.own, path))
@@ -106,10 +106,10 @@ class Commits:
                     found.setdefault(one, path)
         return found
 
-    def own_files(self) -> dict[str, int | None]:
+    def own_files(self) -> tuple[dict[str, int | None], str]:
         """Return the files that are neither git's own nor settings, such as patches that `git am` has still to apply,
         what rerere has learned, or bundles; with their sizes (bytes), None for one that cannot be read. One that
-        holds nothing but names of objects is none, see `traces`."""
+        holds nothing but names of objects is none, see `traces`. And the first that is too many, '' for none."""
         found, files = dict[str, int | None](), 0
         for folder in walk(self.own):
             if folder.path and _is_git_directory(folder):
@@ -121,13 +121,13 @@ class Commits:
                 names = [name for name in names if name not in _OF_GIT and not _OF_GIT_TOO.fullmatch(name)]
             for name in sorted(names):
                 path, files = os.path.join(folder.path, name), files + 1
-                if files > _TRACES_MAX:
-                    return {**found, f"{path}, and more than {_TRACES_MAX:,} other files": None}
+                if files > TRACES_MAX:
+                    return found, path
                 with suppress(FileNotFoundError):
                     about = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
                     if S_ISREG(about.st_mode) and about.st_size and not self._is_trace(path, about.st_size):
                         found[path] = about.st_size if os.access(name, os.R_OK, dir_fd=folder.fd) else None
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())), ""
 
     def _is_trace(self, path: str, size: int) -> bool:
         return size <= _TRACE_SIZE and not _NAMES.sub("", _text(os.path.join(self.own, path)) or "?").strip()
@@ -149,10 +149,11 @@ class Commits:
         places = [folder.path for folder in walk(top) if "index" in folder.files] if self.own == self.shared else []
         return {name: Commits(os.path.join(top, name), self.shared, self.borrows) for name in places}
 
-    def worktrees(self, was: str, now: str) -> dict[str, Commits]:
-        """Return its worktrees that are where they were made, by their folders, links resolved. was: where the folder
-        `now` was when the agent worked: both git and the agent have noted that path."""
-        top, found = os.path.join(self.shared, "worktrees"), dict[str, Commits]()
+    def worktrees(self, tree: str, was: str) -> dict[str, Commits]:
+        """Return its worktrees below the folder that has the tree, links resolved: in it, in the agent's home, or
+        beside both. Git and the worktree itself must say so. was: where that folder was when the agent worked, whose
+        paths git has noted."""
+        top, now, found = os.path.join(self.shared, "worktrees"), os.path.dirname(os.path.realpath(tree)), {}
 
         def moved(path: str) -> str:
             return os.path.realpath(now + path[len(was) :] if path.startswith(f"{was}/") else path)
@@ -161,11 +162,12 @@ class Commits:
             if folder.path and "gitdir" in folder.files:
                 folder.folders[:] = []
                 own = os.path.join(top, folder.path)
-                file = os.path.join(own, _text(os.path.join(own, "gitdir")).strip("\n"))
-                place = os.path.dirname(moved(file))
-                kind, _, target = _text(os.path.join(place, ".git")).strip("\n").partition("gitdir: ")
-                if target and not kind and moved(os.path.join(place, target)) == os.path.realpath(own):
-                    found[place] = Commits(own, self.shared, self.borrows)
+                place = os.path.dirname(moved(os.path.join(own, _text(os.path.join(own, "gitdir")).strip("\n"))))
+                # The tree is none of them, and a whole home never is.
+                if place.startswith(f"{now}/") and place not in (os.path.realpath(tree), f"{now}/home"):
+                    kind, _, target = _text(os.path.join(place, ".git")).strip("\n").partition("gitdir: ")
+                    if target and not kind and moved(os.path.join(place, target)) == os.path.realpath(own):
+                        found[place] = Commits(own, self.shared, self.borrows)
         return found
 
     def torn(self) -> list[str]:

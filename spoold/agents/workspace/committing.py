@@ -23,7 +23,7 @@ from pydantic import Field
 
 from spoold.agents.sandbox.bwrap import Cage, variables
 from spoold.agents.workspace import lfs
-from spoold.agents.workspace.checkout import besides, branch_of, commits_of, home_of, keeper, scratch_of, tree_of
+from spoold.agents.workspace.checkout import besides, branch_of, commits_of, keeper, scratch_of, tree_of
 from spoold.agents.workspace.git import LOCAL_S, TOO_LONG, Git, GitFailed, commit_of, run, said, sweep
 from spoold.agents.workspace.looking import READ_BY_GIT, READ_MAX
 from spoold.agents.workspace.mirror import HEADS, Mirror
@@ -114,7 +114,6 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
     """Have the program in the cage pack it all, and take that into our own repository. Errors: GitFailed, OSError."""
     git, found, scratch = keeper(folder), commits_of(folder, record, mirror), scratch_of(folder)
     os.makedirs(scratch, exist_ok=True)
-    home, beside = home_of(folder), besides(folder)
     mirrors = [mirror, *(Mirror(mirror.places, one) for one in record.submodules.values())]
     words = ("for-each-ref", "--format=%(objectname)", f"--count={_KNOWN_MAX}", HEADS)
     heads, *others = (there.git(*words).lines for there in mirrors)
@@ -138,11 +137,9 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         elsewhere=[one for found in others for one in found],
         tags=dict(row.split(" ", 1) for row in tagged),
         branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",
-        home=home,
-        besides=[one for one in beside if one != home],
         was=mirror.places.workspace(record.task, record.spool),
     )
-    caged(_PROGRAM, request, (tree_of(folder), *beside, *(one.directory for one in mirrors)), scratch)
+    caged(_PROGRAM, request, (tree_of(folder), *besides(folder), *(one.directory for one in mirrors)), scratch)
     out = os.path.join(scratch, "out")
     with lfs.opened(os.path.join(out, "made.json")) as file:
         data = file.read(_SAID_MAX + 1)
@@ -165,9 +162,9 @@ def lacking(mirror: Mirror, folder: str, record: Record) -> list[str]:
     keeper_of, scratch = keeper(folder).directory, scratch_of(folder)
     os.makedirs(scratch, exist_ok=True)
     pushed = [one for one in (record.commit, record.more) if one]
-    own = commits_of(folder, record, mirror).own
-    asked = Question(tree_of(folder), own, mirror.directory, keeper_of, pushed, scratch)
-    said = caged(_PROVER, asked, (tree_of(folder), mirror.directory, keeper_of), scratch)
+    found, was = commits_of(folder, record, mirror), mirror.places.workspace(record.task, record.spool)
+    asked = Question(tree_of(folder), found.own, found.shared, was, mirror.directory, keeper_of, pushed, scratch)
+    said = caged(_PROVER, asked, (tree_of(folder), *besides(folder), mirror.directory, keeper_of), scratch)
     try:
         return [str(path) for path in codec.load(said.encode(), "what was looked at")]
     except (BadFile, TypeError) as bad:

@@ -16,7 +16,7 @@ class Request:
     agent's own count; sifts: whether to leave out what git refuses, object by object; submodules: path of each that
     was fetched, and the objects that it borrows; elsewhere: commits that their remotes have; tags: what those are of
     the mirror, with which it began; branch: the only reference that is the agent's own, '' where all others are;
-    home: of the agent; besides: its other folders beside the tree; was: where the folder of all these was then."""
+    was: where the folder of the workspace was when the agent worked."""
 
     tree: str
     own: str
@@ -36,8 +36,6 @@ class Request:
     elsewhere: list[str]
     tags: dict[str, str]
     branch: str
-    home: str
-    besides: list[str]
     was: str
 
 

@@ -36,7 +36,7 @@ from dataclasses import asdict
 
 from spoold.agents.workspace import lfs, staged, workbench
 from spoold.agents.workspace.adding import add_all, add_these
-from spoold.agents.workspace.agent_commits import Commits, git_of
+from spoold.agents.workspace.agent_commits import TRACES_MAX, Commits, git_of
 from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
@@ -325,16 +325,13 @@ class Saver:
     def _open_away(self, found: Commits, paths: list[str], large: dict[str, int]) -> None:
         """Look which worktrees of the workspace's own repository lie beside it, or in an ignored folder of it. paths,
         large: what was found in the tree, to which comes what is in those beside it."""
-        said, top = self._said, os.path.realpath(self._said.tree)
-        home, others = (tuple(f"{os.path.realpath(one)}/" for one in of) for of in ([said.home], said.besides))
-        folders = found.worktrees(said.was, os.path.dirname(top)) if found.shared else {}
+        top = os.path.realpath(self._said.tree)
+        folders = found.worktrees(top, self._said.was) if found.shared else {}
         for folder, one in sorted(folders.items()):
             path = os.path.relpath(folder, top)
             if folder.startswith(f"{top}/") or is_below(path, {f"{outer}/" for outer in self._away}):
                 if path not in self._ignored([path]):
                     continue  # its files are files of the work, or of the worktree around it
-            elif not folder.startswith(home) and not f"{folder}/".startswith(others):
-                continue
             else:
                 blocking, repositories, sizes = looked_over(folder)
                 if blocking:
@@ -457,7 +454,10 @@ class Saver:
     def _keep_files(self, path: str, one: Commits) -> None:
         """Note a commit of the files that a git directory has for itself, such as patches that are still to be
         applied. path: of the repository. Errors: GitFailed."""
-        found, kept, room, whose = one.own_files(), list[str](), WITHIN_MAX, f"{path}: " if path else ""
+        (found, more), kept, room, whose = one.own_files(), list[str](), WITHIN_MAX, f"{path}: " if path else ""
+        if more:
+            why = f"it and others: more than {TRACES_MAX:,} files of that repository's own"
+            self._made.left_out.append(f"{whose}.git/{more}: {why}")
         for name, size in found.items():
             if size is None or "\n" in name or not staged.leads_in(name):
                 self._made.left_out.append(f"{whose}.git/{name}: it cannot be read")

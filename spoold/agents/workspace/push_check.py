@@ -19,9 +19,10 @@ import os
 import shutil
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spoold.agents.workspace import lfs
+from spoold.agents.workspace.agent_commits import Commits
 from spoold.agents.workspace.git import Git
 from spoold.protocol.errors import legible
 from spoold.system.walking import walk
@@ -33,11 +34,14 @@ _EMPTY = hashlib.sha1(b"blob 0\0", usedforsecurity=False).hexdigest()
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """tree: the files; own: the git directory that has their index; mirror: that of what was fetched from the remote;
-    keeper: that of what was pushed; pushed: the commits that the remote was given; scratch: a folder to write in."""
+    """tree: the files; own: the git directory that has their index; shared: that of its worktrees; was: where the
+    folder of the workspace was when the agent worked; mirror: that of what was fetched from the remote; keeper: that
+    of what was pushed; pushed: the commits that the remote was given; scratch: a folder to write in."""
 
     tree: str
     own: str
+    shared: str
+    was: str
     mirror: str
     keeper: str
     pushed: list[str]
@@ -51,7 +55,16 @@ def serve(text: str) -> int:
 
 
 def missing(asked: Question) -> list[str]:
-    """Return the files whose content is not on the remote. Errors: GitFailed."""
+    """Return the files whose content is not on the remote, also those of other worktrees. Errors: GitFailed."""
+    lost, top = _missing(asked), os.path.realpath(asked.tree)
+    for folder, one in Commits(asked.own, asked.shared).worktrees(top, asked.was).items():
+        path = os.path.relpath(folder, top)
+        lost += [f"{path}/{name}" for name in _missing(replace(asked, tree=folder, own=one.own))]
+    return lost
+
+
+def _missing(asked: Question) -> list[str]:
+    """Return those of one tree. Errors: GitFailed."""
     submodules = _submodules(asked)
     found = {path: one for path, one in _hashes(asked.tree).items() if not path.startswith(submodules)}
     unknown = _unknown(asked, found)

@@ -1,8 +1,6 @@
 """Commits that lie beside the work, and the one above them that brings them to the remote.
 
 Law: each is told with where it was. Those that somebody may have to merge are judged, however many others there are.
-
-Touches: nothing.
 """
 
 from __future__ import annotations

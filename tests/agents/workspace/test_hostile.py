@@ -597,7 +597,7 @@ def test_files_of_a_git_directory_are_read_up_to_a_bound_and_gits_own_first(remo
             names.append(git("commit-tree", "HEAD^{tree}", "-m", folder, cwd=tree))
             (own / folder).mkdir(parents=True)
             (own / folder / "zz").write_text(names[-1])
-        for number in range(agent_commits._TRACES_MAX + 1):
+        for number in range(agent_commits.TRACES_MAX + 1):
             (own / "a junk" / f"{number:05}").touch()
         read = agent_commits.Commits(str(own), str(own)).traces()
         assert set(names[1:]) <= read.keys()

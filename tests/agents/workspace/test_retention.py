@@ -133,6 +133,24 @@ def test_what_came_into_it_after_the_last_save_is_no_more_removed_than_seen(remo
     assert told(host) == {"edit": (True, "refs/spool/edit/1")}
 
 
+@pytest.mark.parametrize("where", ["home/wt", "tree/ignored/wt", "beside"])
+def test_files_of_another_worktree_are_looked_at_before_it_goes(remote: Remote, host: Path, where: str) -> None:
+    with workspace(remote, host) as made:
+        tree = Path(made.open())
+        folder = tree.parent / where
+        write(tree, {".gitignore": "ignored\nnoise\n"})
+        git("worktree", "add", "-q", str(folder), cwd=tree)
+        write(folder, {"b.txt": "b\n", ".gitignore": "noise\n", "noise": "x\n"})
+        made.save("saved")
+    write(folder, {"late.txt": "late\n"})
+    ((removed, why),) = told(host).values()
+    assert not removed
+    assert "late.txt" in why
+    (folder / "late.txt").unlink()
+    ((removed, why),) = told(host).values()
+    assert removed, why
+
+
 def test_a_look_that_fails_removes_nothing(remote: Remote, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pushed(remote, host, "edit", {"b.txt": "two\n"})
     monkeypatch.setattr(committing, "caged", lambda *about: "5")
