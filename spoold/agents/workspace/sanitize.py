@@ -23,7 +23,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO
 
-from spoold.agents.workspace.git import Git, GitFailed, address
+from spoold.agents.workspace.git import TOO_LONG, Git, GitFailed, address
 from spoold.protocol.amount import amount
 from spoold.system.remover import remove
 
@@ -233,8 +233,8 @@ def _mode(mode: int) -> bytes:
     return b"100755" if mode & 0o100 else b"100644"
 
 
-# How long (s) it looks at commits; what it has not seen by then is left out.
-LOOK_S = 240.0
+# How long (s) it looks at commits; what it has not seen by then is left out. Files have so much (s) in any case.
+LOOK_S, FILES_S = 240.0, 60.0
 # So many bad entries of one tree are named; deeper trees than that, and longer names, are refused by newer releases.
 NAMED_MAX, DEPTH_MAX, NAME_MAX = 100, 1000, 4096
 _TAGS_MAX = 10
@@ -322,9 +322,13 @@ class Sifter:
         return self._mapped(name)
 
     def tree(self, name: str, above: str = "") -> str:
-        """Return a tree as git takes it. above: the way to it, with its `/`. Errors: GitFailed, OSError."""
+        """Return a tree as git takes it. above: the way to it, with its `/`. Errors: OSError, GitFailed also where
+        there was no time to look at it: nobody removed those files."""
+        self._until = max(self._until, time.monotonic() + FILES_S)
         self.look([name])
         found = self._tree(name)
+        if not found.one and time.monotonic() >= self._until:
+            raise GitFailed(("save", "the workspace"), TOO_LONG, "there was no time to look at its files")
         for path, why in found.removed:
             self._notes.setdefault((os.fsencode(above) + path, why), [])
         return found.one or _EMPTY

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import committing, packer
+from spoold.agents.workspace import committing, packer, sanitize
 from spoold.agents.workspace.attempt_workspace import collect
+from spoold.agents.workspace.git import WorkspaceFailed
 from spoold.pictures.wording import visible
 from tests.agents.workspace.kills import beside
 from tests.agents.workspace.refused import ALONE, FILES, HISTORY, Made
@@ -135,3 +136,20 @@ def test_a_thousand_bad_paths_take_no_longer_than_a_few(remote: Remote, tmp_path
     assert list(broken(left, remote, [])) == []
     assert len(saved.left_out) == 21
     assert re.fullmatch(r"and \d+ more", saved.left_out[-1])
+
+
+@pytest.mark.parametrize("files_s", [60.0, -1.0])
+def test_where_there_is_no_time_to_look_the_files_are_not_taken_for_removed(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files_s: float
+) -> None:
+    """The work had no files then, and was accepted."""
+    monkeypatch.setattr(sanitize, "LOOK_S", -1.0)
+    monkeypatch.setattr(sanitize, "FILES_S", files_s)
+    monkeypatch.setattr(committing, "caged", beside)
+    with workspace(remote, tmp_path / "host") as made:
+        write(made.open(), {"b.txt": "two\n", "d/.g\u200cit": "x"})
+        if files_s < 0:
+            with pytest.raises(WorkspaceFailed):
+                made.save("saved")
+        else:
+            assert remote.files(made.save("saved").ref) == ["a.txt", "b.txt"]
