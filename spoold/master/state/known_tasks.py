@@ -23,6 +23,9 @@ from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
 from spoold.rules.gates.lock_gate import NAME
 from spoold.rules.gates.lock_holders import NO_LOCKS, Demand
 
+# The failures whose beginnings are remembered.
+ORIGINS = 10_000
+
 
 @dataclass(slots=True)
 class Learned:
@@ -107,6 +110,12 @@ class Learned:
     def may_run_in(self, lane: str) -> bool:
         """Whether a ready or claimed task may be of this lane."""
         return bool(self.unlearned) or lane in self.lanes.values()
+
+    def learn_origin(self, file: str, origin: str) -> None:
+        """Note with which task a failure began. Of too many all are forgotten: their records say it, too."""
+        if len(self.origins) >= ORIGINS:
+            self.origins.clear()
+        self.origins[file] = origin
 
     def forget(self, task_key: str) -> None:
         """Forget a task that has ended."""

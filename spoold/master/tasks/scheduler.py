@@ -105,10 +105,6 @@ def fail_refused(desk: Desk) -> None:
             fail_late(desk, task_key)
 
 
-# The failures whose beginnings are remembered; those of others are read again.
-ORIGINS = 10_000
-
-
 def _error(desk: Desk, entry: Entry, verdict: Refuse) -> Error:
     """Return why a refused task fails. That of a failure by dependency names the task with which it began."""
     error = Error(code=verdict.code, message=verdict.reason)
@@ -135,9 +131,7 @@ def _origin(desk: Desk, parent: str) -> str:
 def _began_with(desk: Desk, task_id: str, origin: str | None) -> None:
     place = desk.view.where.get(key(task_id))
     if origin is not None and place is not None and place.state is State.FAILED:
-        if len(desk.learned.origins) >= ORIGINS:
-            desk.learned.origins.clear()
-        desk.learned.origins[place.name] = origin
+        desk.learned.learn_origin(place.name, origin)
 
 
 def fail_late(desk: Desk, task_key: str) -> None:
