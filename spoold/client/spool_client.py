@@ -535,6 +535,26 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
         preconditions.insist(found, preconditions.refuses_retry)
         return self._post_each(Verb.RETRY, found, reason)
 
+    def prioritize(self, ids: str | Iterable[str], priority: int | str, *, reason: str = "") -> list[str]:
+        """Request another priority for tasks that wait, are ready or run, by their whole ids; returns these. One that
+        runs has it from its next attempt on. priority: an integer, or a word, as in a task.
+
+        Errors: NotFound, SpoolError for a task that has ended, BadFile for no priority; then nothing is requested.
+        """
+        from spoold.client.read import preconditions
+
+        rank = preconditions.rank_in_words(priority)
+        found = self._locate_exactly(ids)
+        preconditions.insist(found, preconditions.refuses_priority)
+        return [self.post_priority(located.id, rank, reason) for located in found]
+
+    def post_priority(self, task_id: str, rank: int, reason: str) -> str:
+        """Put the request for a rank, as in names of tasks, into control/; return the id."""
+        from spoold.protocol.request import priority_unique
+
+        self.post(Verb.PRIORITY, task_id, reason, unique=priority_unique(rank, self.unique()))
+        return task_id
+
     def traces(self, names: Sequence[str] = (), *, archived: bool = False) -> Traces:
         """Return the spans of these tasks and batches, or of all; archived: also those in the archive. Errors:
         NotFound.

@@ -122,6 +122,8 @@ MOVES: tuple[Move, ...] = (
         "HELD",
         "a gate closed again, more urgent work needs its place or what it holds, or its own type is open again",
     ),
+    Move("waiting", "waiting", L, "RANKED", "`spool priority`: under another RANK"),
+    Move("ready", "waiting", L, "RANKED", "`spool priority`: under another RANK"),
     Move(
         "waiting", "failed", L, "FAILED", "dependency failed, skipped, cycle, deadline, cancelled, or it is no task"
     ),

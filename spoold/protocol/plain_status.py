@@ -81,6 +81,7 @@ HEARTBEAT: Shape = {
                 "lent": flag,
                 "back": flag,
                 "served": flag,
+                "instead_of": text,
             }
         )
     ),
@@ -99,6 +100,7 @@ HEARTBEAT: Shape = {
                 "lacks": _texts_by_name,
                 "shuns": _texts_by_name,
                 "about": by_name(_texts_by_name),
+                "instead": by_name(_texts),
             }
         )
     ),

@@ -26,6 +26,7 @@ class Verb(StrEnum):
 
     CANCEL = "cancel"  # a task
     RETRY = "retry"  # a failed task
+    PRIORITY = "priority"  # a task: UNIQUE says how urgent it is from now on, see `priority_unique`
     PAUSE = "pause"  # a type, or +all
     RESUME = "resume"  # a type, or +all
     DRAIN = "drain"  # a worker, by its id or its own name, or +all
@@ -54,7 +55,8 @@ _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
 # These are about one task, and their content matters.
 OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT, Verb.TELL))
-_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.REAP, Verb.RELEASE, Verb.LEND, Verb.LENT, Verb.REGAIN))
+_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.PRIORITY, Verb.REAP, Verb.RELEASE))
+_NEVER_ALL |= frozenset((Verb.LEND, Verb.LENT, Verb.REGAIN))
 _NEVER_ALL |= _OF_A_LIMIT | OF_ONE_TASK
 # A loan of units: UNIQUE says whose, see `loan_unique`.
 OF_A_LOAN = frozenset((Verb.LEND, Verb.LENT, Verb.REGAIN))
@@ -92,6 +94,17 @@ class Request:
         if parse_request(name) != self:
             raise BadName(f"{self.target!r} cannot be the target of a request, or {self.unique!r} its suffix")
         return name
+
+
+def priority_unique(rank: int, unique: str) -> str:
+    """UNIQUE of a request for a priority. rank: as in names of tasks; unique: sorts by time."""
+    return f"{rank:04d}-{unique}"
+
+
+def rank_asked(request: Request) -> tuple[int, str] | None:
+    """The rank that a request for a priority asks for, and the rest of UNIQUE; None where it names none."""
+    digits, _, rest = request.unique.partition("-")
+    return (int(digits), rest) if re.fullmatch(r"\d{4}", digits) and int(digits) and rest else None
 
 
 def loan_mark(node: str) -> str:

@@ -585,6 +585,18 @@ ADVICE: list[tuple[str, Case, str, str]] = [
     ("a budget of a day", spent("day"), "budget", "time; or `spool budget raise`"),
     ("a cancel", replace(CLAIMED, claim=Claim("w-1", cancel=True)), "cancel", "its worker stops it within a beat"),
     (
+        "another priority while it runs",
+        replace(CLAIMED, claim=Claim("w-1", ranked=True)),
+        "priority",
+        "its next attempt has it, if there is one",
+    ),
+    (
+        "a hold while it runs",
+        replace(CLAIMED, requested=(Requested(Request(Verb.HOLD, "t", "1"), by="ada"),)),
+        "hold",
+        "`spool release t`; this attempt goes on",
+    ),
+    (
         "a full share at the end",
         replace(CLAIMED, disk=Room.FULL),
         "disk",

@@ -72,8 +72,11 @@ class Decided:
             if not named:
                 raise Broken(f"sent back: {src} → {dst}, and nobody has sent that attempt back")
         elif source == target == "waiting":
-            name = parse_task(src.rpartition("/")[2])
+            name, anew = parse_task(src.rpartition("/")[2]), parse_task(dst.rpartition("/")[2])
             assert name is not None
+            assert anew is not None
+            if (name.order, name.attempt) == (anew.order, anew.attempt) and name.rank != anew.rank:
+                return  # it is as urgent as people want it, and asks nobody anew
             asked = [one for one in self.published.get(key(name.id), ()) if one.order == name.order]
             redos = [one.content["redo"] for one in asked if "redo" in one.content]
             if not any(all(_attempt(tokens.get(key(task), "")) > was for task, was in redo) for redo in redos):

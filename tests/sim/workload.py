@@ -95,6 +95,8 @@ class Client:
                 self._submit([self._task(names[again], names[:again])])
             if self._weather.draw("cancel", name) < 0.1:
                 self._cancel(name)
+            if self._weather.draw("priority", name) < 0.2:
+                self._prioritize(name, -5 if index % 2 else 5)
             if index < MADE:
                 self._submit_made(self._task(f"made-{name}", names[:index]))
         self._copy(self._task("by-hand", names))
@@ -200,6 +202,16 @@ class Client:
                     raise
 
         self._insist(cancel)
+
+    def _prioritize(self, name: str, priority: int) -> None:
+        def prioritize(spool: SpoolClient) -> None:
+            try:
+                spool.prioritize(name, priority)
+            except SpoolError as error:
+                if "has not ended has a priority" not in f"{error}" and key(name) in self._laws.asked:
+                    raise
+
+        self._insist(prioritize)
 
     def _insist(self, act: Any) -> None:
         """Again and again, until it is acknowledged: the id makes that safe.

@@ -42,7 +42,7 @@ def test_more_than_its_budget_stops_it_for_good(budget: dict[str, float], said: 
     report(worker, said)
     cluster.advance(3)
     assert cluster.state("a") == "failed"
-    assert record(cluster)["error"] == {"code": "BUDGET_EXCEEDED", "message": words, "cause": None}
+    assert record(cluster)["error"] == {"code": "BUDGET_EXCEEDED", "message": words, "cause": None, "origin": None}
     assert record(cluster)["status"] == "failure"
     assert {name: record(cluster)[name] for name in said} == said, "it is counted, though it wrote no result"
 

@@ -187,6 +187,7 @@ class _Gathering:
             # A node that sleeps holds nothing; a claim that the network delivered late is taken back.
             alive=beat is not None and beat.status != ASLEEP and worker not in self._dead,
             cancel=self._asked(Verb.CANCEL),
+            ranked=self._asked(Verb.PRIORITY),
             stuck=refused_of(task_id, self._located.path, self._picture.warnings),
         )
         running, attempt = beat.running if beat is not None else (), self._located.attempt

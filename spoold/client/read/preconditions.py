@@ -6,6 +6,7 @@ the node that carries a request out judges it again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -17,8 +18,9 @@ from spoold.protocol import codec
 from spoold.protocol.agent_messages import STANDING_MAX, fault_in
 from spoold.protocol.amount import some
 from spoold.protocol.errors import BadFile, NotFound, SpoolError
-from spoold.protocol.lifecycle import State
-from spoold.protocol.names import is_id, key
+from spoold.protocol.fields import Priority, Strict
+from spoold.protocol.lifecycle import ENDED, State
+from spoold.protocol.names import is_id, key, rank_of
 from spoold.protocol.request import Verb
 from spoold.rules.answers import task_history
 from spoold.rules.answers.why_failed import still_failed, unretried
@@ -51,6 +53,28 @@ def refuses_retry(located: Located) -> SpoolError | None:
     if located.state not in (State.FAILED, State.SKIPPED):
         return SpoolError(f"task {located.id} is {located.state}; only a failed task can be retried.")
     return None
+
+
+def refuses_priority(located: Located) -> SpoolError | None:
+    """Return why this task cannot have another priority; None where it can."""
+    if located.state is State.PENDING and located.id == located.drop:
+        return NotFound(f"pending/{located.drop} has no id yet; write `priority` into the file, or wait for its id.")
+    if located.state in ENDED:
+        return SpoolError(f"task {located.id} is {located.state}; only one that has not ended has a priority.")
+    return None
+
+
+def rank_in_words(priority: int | str) -> int:
+    """Return the rank of a priority: an integer, or a word, as in a task. Errors: BadFile."""
+    text = f"{priority}".strip()
+    value = int(text) if re.fullmatch(r"[+-]?\d{1,9}", text) else text
+    return rank_of(codec.check(_Asked, {"priority": value}, "the request").priority)
+
+
+class _Asked(Strict):
+    """What is asked for."""
+
+    priority: Priority
 
 
 def warnings_of_retry(store: Store, tasks: Sequence[Located]) -> list[str]:

@@ -167,11 +167,15 @@ class Connection:
         """
         from spoold.store import control
 
-        unique = unique or f"{base36(self.micros(), 10)}-{submission.suffix()}"
+        unique = unique or self.unique()
         said = {"by": by or self._caller(), "reason": reason, "until": until, **more}
         with self.reaching(), self._writing:
             self._through_tmp(partial(control.post, self.store, verb, target, unique, **said))
         return unique
+
+    def unique(self) -> str:
+        """Return a UNIQUE for a request; later ones sort behind it."""
+        return f"{base36(self.micros(), 10)}-{submission.suffix()}"
 
     def change_settings(self, said: Mapping[str, Any], *, unset: Iterable[str] = (), reason: str = "") -> str:
         """Publish a change of settings; returns its revision, '' where all of it holds already.

@@ -284,6 +284,7 @@ _INTO = {
     "RETRIED": State.WAITING,
     "REDONE": State.WAITING,
     "HELD": State.WAITING,
+    "RANKED": State.WAITING,
     "READY": State.READY,
     "CLAIMED": State.CLAIMED,
     "RESUMED": State.CLAIMED,

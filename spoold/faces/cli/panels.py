@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
     ),
     "change": (
         ({"cancel": "task_control"}, "End tasks, running or not."),
-        ({"retry": "task_control"}, "Try failed tasks again."),
+        ({"retry": "task_control", "priority": "task_control"}, "Try failed tasks again; make others urgent."),
         ({"hold": "task_control", "release": "task_control"}, "Keep tasks from starting; let them start."),
         ({"drain": "workers"}, "Let workers finish and leave."),
     ),

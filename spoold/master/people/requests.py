@@ -16,12 +16,13 @@ from spoold.master.people.reserving import Reservations
 from spoold.master.people.task_requests import TaskRequests, revive
 from spoold.master.state.leader_state import Desk
 from spoold.master.state.rejecting import take_away
+from spoold.master.tasks.scheduler import rank_anew
 from spoold.protocol.agent_messages import EXCERPT_MAX
 from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving
-from spoold.protocol.request import ENDING, EVERYTHING, OF_A_LOAN, OF_ONE_TASK, Request, Verb
+from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving, parse_task
+from spoold.protocol.request import ENDING, EVERYTHING, OF_A_LOAN, OF_ONE_TASK, Request, Verb, rank_asked
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import end_conditions
 from spoold.rules.attempts.end_conditions import Cancel, past
@@ -41,6 +42,8 @@ _LIFTS = {
     Verb.OPEN: (Verb.CLOSE, Verb.QUOTA),
     Verb.RELEASE: (Verb.RESERVE,),
 }
+# These are about one task, and their names say all.
+_OF_A_TASK = (Verb.CANCEL, Verb.RETRY, Verb.PRIORITY)
 
 
 class Requests:
@@ -81,11 +84,7 @@ class Requests:
         with desk.faults.handling("request", request.encode(), _task_of(request)) as handling:
             self._carry_out(desk, request)
         fault = handling.fault
-        if (
-            fault is not None
-            and fault.lasts
-            and (request.verb in _LIFTS or request.verb in (Verb.CANCEL, Verb.RETRY))
-        ):
+        if fault is not None and fault.lasts and (request.verb in _LIFTS or request.verb in _OF_A_TASK):
             with desk.faults.handling("removal of request", request.encode(), _task_of(request)):
                 desk.journal.note("IGNORED", _task_of(request), request=request.verb, why=fault.cause)
                 self._done(desk, request)
@@ -98,6 +97,11 @@ class Requests:
                 self._forget_unknown(desk, request)
         elif request.verb is Verb.RETRY:
             self._retry(desk, request)
+        elif request.verb is Verb.PRIORITY:
+            if _rank(desk, request):
+                self._done(desk, request)
+            else:
+                self._forget_unknown(desk, request)
         elif request.verb in _LIFTS:
             self._lift(desk, request)
         elif request.verb in (Verb.PAUSE, Verb.CLOSE) and self._endings.over(desk, request):
@@ -195,7 +199,7 @@ class Requests:
 
 
 def _task_of(request: Request) -> str | None:
-    return request.target if request.verb in (Verb.CANCEL, Verb.RETRY, *OF_ONE_TASK) else None
+    return request.target if request.verb in (*_OF_A_TASK, *OF_ONE_TASK) else None
 
 
 def _note(desk: Desk, request: Request) -> None:
@@ -225,6 +229,26 @@ def _cancel(desk: Desk, request: Request) -> bool:
         return decision is Cancel.OVER
     error = Error(code=Code.CANCELLED, message=control.read(desk.store.fs, request).told)
     return desk.fail(place, name, error, Status.CANCELLED)
+
+
+def _rank(desk: Desk, request: Request) -> bool:
+    """Give a task the priority that was asked for; True when there is nothing left to do. One that runs gets it when
+    it waits again. Of several requests for one task the last one counts. Errors: OSError.
+    """
+    asked = rank_asked(request)
+    if asked is None:
+        desk.journal.note("IGNORED", request.target, request=request.verb, why="its name says no priority")
+        return True
+    same = (one for one in desk.view.requests if one.verb is request.verb and key(one.target) == key(request.target))
+    if any(other[1] > asked[1] for other in map(rank_asked, same) if other is not None):
+        return True
+    place = desk.view.place(key(request.target))
+    archived = place is None and key(request.target) in desk.view.archived
+    decision = end_conditions.decide(place.state if place else None, archived=archived)
+    name = parse_task(place.name) if place is not None and place.state in (State.WAITING, State.READY) else None
+    if decision is not Cancel.FAIL or place is None or name is None:
+        return decision is Cancel.OVER
+    return name.rank == asked[0] or rank_anew(desk, place, name, asked[0])
 
 
 def _failed_at(desk: Desk, request: Request) -> tuple[str | None, EndedName | None]:

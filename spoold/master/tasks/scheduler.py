@@ -18,7 +18,7 @@ from spoold.protocol import layout
 from spoold.protocol.errors import BadName, legible
 from spoold.protocol.lanes import kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import TaskName, key
+from spoold.protocol.names import TaskName, key, rank_of
 from spoold.protocol.result import Code, Error
 from spoold.protocol.task import Task
 from spoold.rules.attempts import end_conditions
@@ -202,11 +202,33 @@ def _hold_at(desk: Desk, place: Place, task: TaskName, lane: str, detail: Mappin
     content = desk.task_at(place, task) if task.conditional else None
     if task.conditional and content is None:
         return False
-    if held := _to_waiting(desk, place.path, task, own_lane(lane), content, "HELD", **detail):
-        desk.view.forget_place(place)
-        desk.usage.give_back(desk.resources.uses(lane))
-        desk.starts.stays(task)
+    held = _to_waiting(desk, place.path, task, own_lane(lane), content, "HELD", **detail)
+    if held:
+        _stands_back(desk, place, task, lane)
     return held
+
+
+def _stands_back(desk: Desk, place: Place, task: TaskName, lane: str) -> None:
+    """Record that a task of this lane is in ready/ no more, and has not started."""
+    desk.view.forget_place(place)
+    desk.usage.give_back(desk.resources.uses(lane))
+    desk.starts.stays(task)
+
+
+def rank_anew(desk: Desk, place: Place, task: TaskName, rank: int) -> bool:
+    """Give a waiting or ready task another rank; whether it has that. It waits then, and a rest between two attempts
+    begins anew. Errors: OSError.
+    """
+    content = desk.task_at(place, task) if task.conditional else None
+    if task.conditional and content is None:
+        return False
+    lane, anew = place.directory.partition("/")[2], replace(task, rank=rank)
+    if not _to_waiting(desk, place.path, anew, own_lane(lane), content, "RANKED", priority=f"{rank_of(0) - rank}"):
+        desk.doubt(key(task.id))  # a worker was quicker, or it is not moved yet: the next look shows which
+        return False
+    if place.state is State.READY:
+        _stands_back(desk, place, task, lane)
+    return True
 
 
 def reject_copies(desk: Desk) -> None:

@@ -70,7 +70,7 @@ class EndedAttempt:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Who runs the task, since when (RFC 3339), its last report and why that does not count, and whether a user asked
-    to cancel it.
+    to cancel it, or to give it another priority (ranked).
 
     frozen_s: how long (s) it was frozen while its worker had no lease.
     silent_s: how long ago (s) its worker was last heard of, None if that is within a lease.
@@ -85,6 +85,7 @@ class Claim:
     progress: Any = None
     progress_problem: str = ""
     cancel: bool = False
+    ranked: bool = False
     stuck: str = ""
     frozen_s: float = 0.0
     silent_s: float | None = None

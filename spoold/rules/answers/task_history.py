@@ -52,6 +52,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
         {"for": ": task "},
     ),
     "IGNORED": ("a request about it was ignored", {"why": ": "}),
+    "RANKED": ("given another priority", {"priority": ": "}),
     "READY": ("ready for a worker", {"type": " as ", "instead_of": ": a limit is closed for "}),
     "REDONE": ("sent back by `spool reject --redo`", {}),
     "REJECTED": ("a second task with this id was set aside", {"problem": ": "}),

@@ -239,6 +239,9 @@ def _claimed(case: Case) -> Answer:
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
+    if claim.ranked:
+        text = "a user asked for another priority, which no attempt gets that has begun"
+        reasons.append(Reason("priority", text, "its next attempt has it, if there is one"))
     if claim.alive and not claim.stuck and claim.silent_s is not None:
         text = f"{claim.worker} holds it{since}, attempt {case.attempt}"
         text = f"{text}, and was last heard of {length(claim.silent_s)} ago; {_FROZEN_THERE}"

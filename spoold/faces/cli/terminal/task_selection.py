@@ -203,8 +203,10 @@ def ask_for(
     *,
     reason: str,
     yes: bool,
+    post: Callable[[str], object] | None = None,
 ) -> list[str]:
     """Post a request for each task that allows it; return their ids. Others are reported, or put into chosen.wrong.
+    post: posts one for this id; by default one whose name says all with verb and id.
 
     Errors: typer.Exit when the question was answered with no.
     """
@@ -221,7 +223,10 @@ def ask_for(
         output.remark("nothing was requested; --yes skips the question")
         raise typer.Exit(INTERRUPTED)
     for task_id in able:
-        spool.post(verb, task_id, reason)
+        if post is None:
+            spool.post(verb, task_id, reason)
+        else:
+            post(task_id)
     return list(able)
 
 
@@ -234,7 +239,7 @@ def print_asked(verb: Verb, ids: Sequence[str], wrong: Mapping[str, SpoolError],
     for task_id in ids:
         output.print_line(task_id)
     if ids:
-        what = "cancelled" if verb == "cancel" else "tried again"
+        what = {"cancel": "cancelled", "priority": "given that priority"}.get(verb, "tried again")
         output.remark(f"{amount(len(ids), 'task')} will be {what}")
 
 

@@ -1,4 +1,4 @@
-"""`spool cancel`, `retry`, `hold`, `release` and `tell`: what is requested of tasks that are there.
+"""`spool cancel`, `retry`, `priority`, `hold`, `release` and `tell`: what is requested of tasks that are there.
 
 Law: a task is named by its whole id, since the beginning of an id may fit another task. Without --state, a selection
 to cancel takes only tasks that have not ended, and one to retry takes failed tasks and refuses any other. A name to
@@ -34,6 +34,7 @@ def register(app: typer.Typer) -> None:
     """Add the verbs."""
     app.command("cancel", epilog=CANCEL_EPILOG)(cancel)
     app.command("retry", epilog=RETRY_EPILOG)(retry)
+    app.command("priority", epilog=PRIORITY_EPILOG)(priority)
     app.command("hold", epilog=HOLD_EPILOG)(hold)
     app.command("release", epilog=RELEASE_EPILOG)(release)
     app.command("tell", epilog=TELL_EPILOG)(tell)
@@ -128,6 +129,56 @@ def _warn(spool: SpoolClient, asked: list[str], found: list[Located]) -> None:
         output.remark(f"spool: {output.within(warning)}")
     if len(warnings) > WARNINGS_SHOWN:
         output.remark(f"… and {len(warnings) - WARNINGS_SHOWN} more")
+
+
+# `spool priority`: makes tasks more or less urgent.
+
+
+PRIORITY_EPILOG = """Example: spool priority high review-3f9a
+
+Example: spool priority -- -5 --batch nightly"""
+
+
+def priority(
+    ctx: typer.Context,
+    wanted: Annotated[
+        str,
+        typer.Argument(metavar="PRIORITY", help="An integer, more is sooner; or critical, high, normal, low."),
+    ],
+    ids: task_selection.LIVING = None,
+    batches: task_selection.BATCHES = None,
+    types: task_selection.TYPES = None,
+    states: task_selection.STATES = None,
+    yes: task_selection.YES = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it goes into the journal.")] = "",
+    as_json: output.JsonOption = False,
+) -> None:
+    """Make tasks more or less urgent.
+
+    Options select tasks in place of ids: each task that fits all of them and has not ended. A task that runs goes on,
+    and its next attempt has the new priority. A failed task that is tried again has that of its file.
+    """
+    from spoold.client.read.preconditions import rank_in_words, refuses_priority
+    from spoold.protocol.lifecycle import State
+    from spoold.protocol.request import Verb
+
+    rank = rank_in_words(wanted)
+    living = (State.PENDING, State.WAITING, State.READY, State.CLAIMED)
+    words = task_selection.Words(ids, batches, types, states)
+    with session(ctx).spool() as spool:
+        chosen = task_selection.choose(spool, words, states=living)
+        asked = task_selection.ask_for(
+            spool,
+            Verb.PRIORITY,
+            chosen,
+            refuses_priority,
+            reason=reason,
+            yes=yes,
+            post=lambda task_id: spool.post_priority(task_id, rank, reason),
+        )
+    task_selection.print_asked(Verb.PRIORITY, asked, chosen.wrong, as_json=as_json)
+    chosen.tell()
+    chosen.end()
 
 
 # `spool hold` and `spool release`: keep tasks from starting, one by one; and give reservations back.
