@@ -15,7 +15,7 @@ def test_every_place_in_the_table_is_a_directory_of_the_tree() -> None:
 
 
 def test_no_line_stands_twice() -> None:
-    lines = [(move.source, move.target, move.mover) for move in MOVES]
+    lines = [(move.source, move.target, move.mover, move.event) for move in MOVES]
     assert len(lines) == len(set(lines))
 
 

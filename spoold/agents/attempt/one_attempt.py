@@ -537,7 +537,7 @@ class Attempt:
         left = self._workspace.unsaved()
         if not left or not (self._worked or left["attempt"] < int(self._contract.number)):
             return {}
-        push = {} if self._secret else {"push": left["push"]}
+        push = {} if self._secret or "push" not in left else {"push": left["push"]}
         return {"worker": self._contract.worker, "folder": left["folder"], **push}
 
     def _plain_checks(self) -> list[dict[str, Any]]:

@@ -88,6 +88,7 @@ class RepositoryWorkspace:
             profile=profile,
             config=config,
             spool=environ.get("SPOOL_ROOT", ""),
+            secrets=() if scanner is None else tuple(sorted(scanner.names)),
             scans=None if scanner is None else scanner.open,
             began=wall(),
         )
@@ -239,9 +240,12 @@ class RepositoryWorkspace:
 
     def _leaks(self, git: Git, made: committing.Committed) -> list[str]:
         """Return where the work holds what looks like a secret. Errors: WorkspaceFailed."""
+        commits = [one for one in (made.commit if made.changed_files else "", made.more) if one]
+        names = self._scanner.names if self._scanner is not None else frozenset[str]()
+        if commits and (unknown := sorted({*self._record.secrets} - names)):
+            raise WorkspaceFailed(secret_scan.unknown(unknown, self._record.profile, self._record.task, self._folder))
         if self._scanner is None:
             return []
-        commits = [one for one in (made.commit if made.changed_files else "", made.more) if one]
         try:
             heads = self._mirror.git("for-each-ref", "--format=%(objectname)", HEADS).lines
             known = (self._record.base, self._record.start, *heads)
@@ -287,12 +291,14 @@ class RepositoryWorkspace:
 
     def unsaved(self) -> dict[str, Any]:
         """Return where work of this task lies that the remote was not seen to have: folder, attempt, and push, a
-        command that brings it there; {} for none. Errors: OSError."""
+        command that brings it there, if any does; {} for none. Errors: OSError."""
         record = workspace_layout.read_record(self._folder)
         if record is None or record.saved:
             return {}
-        push = shlex.join(["spool", "workspace", "gc", "--dir", self.places.top])
-        return {"folder": self._folder, "attempt": record.attempt, "push": push}
+        left = {"folder": self._folder, "attempt": record.attempt}
+        if record.secrets:
+            return left
+        return {**left, "push": shlex.join(["spool", "workspace", "gc", "--dir", self.places.top])}
 
     def close(self, *, over: bool = False) -> None:
         """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. over: no attempt follows.

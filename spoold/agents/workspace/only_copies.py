@@ -17,7 +17,7 @@ import os
 import shlex
 from contextlib import suppress
 
-from spoold.agents.workspace import room
+from spoold.agents.workspace import room, secret_scan
 from spoold.agents.workspace.workspace_layout import Places, Record
 
 NOTE = "only-copy"
@@ -66,7 +66,10 @@ def forget_gone(where: Places) -> None:
 def _note(where: Places, folder: str, record: Record) -> bytes:
     whose = f"{'some of ' if record.saved else ''}the work of {record.task} (attempt {record.attempt})"
     gc = shlex.join(["spool", "workspace", "gc", "--dir", where.top])
-    text = f"{whose} is on no remote, only in {folder}: `{gc}` there pushes it, or says why it cannot"
+    then = f"`{gc}` there pushes it, or says why it cannot"
+    if record.secrets and not record.saved:
+        then = secret_scan.unknown(record.secrets, record.profile, record.task, folder)
+    text = f"{whose} is on no remote, only in {folder}: {then}"
     spool = os.path.realpath(record.spool) if record.spool else ""
     return f"{spool}\n{text}\n".encode("utf-8", "surrogateescape")
 

@@ -10,8 +10,8 @@ hold the secret where its files no longer do. The attempt is blocked, since a ne
 work, and pay for all of it again; the workspace stays, and a person decides.
 
 Law: nothing here returns, or says in an error, what it found: only where, and under which name. Every object that the
-remote does not have is looked at, and no other. Only attempts of a profile know its secrets: in a workspace that
-`spool workspace gc` saves, after its own process was killed, nothing but tokens and patterns is looked for.
+remote does not have is looked at, and no other. Only attempts of a profile know its secrets, so only they push what
+may hold one: work of a killed attempt waits for the next one of its profile, and nobody else pushes what was blocked.
 
 A difference is read by its counts: no line of a file is taken for one of the difference. Neither settings nor
 attributes hide a file, and a file of any size takes no more than a piece of memory.
@@ -36,6 +36,13 @@ PLACES_MAX = 10
 
 class HoldsSecret(WorkspaceFailed):
     """The work holds a secret of its task; the words say where."""
+
+
+def unknown(names: Sequence[str], profile: str, task: str, folder: str) -> str:
+    """Return why no process that does not know these secrets of a task pushes its work."""
+    holds = f"it may hold a secret ({some(list(names), PLACES_MAX)})"
+    who = f"only an attempt of {profile} on this machine knows, and pushes it, such as that of `spool retry {task}`"
+    return f"{holds}, which {who}; or save what is to stay of {folder}, and remove that folder"
 
 
 def refuse(git: Git, commits: Sequence[str], known: Iterable[str], scanner: Scanner, folder: str) -> None:

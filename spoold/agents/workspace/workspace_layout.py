@@ -37,10 +37,10 @@ class Record(Strict):
     made there since the last save; ref and commit: what the remote was given, ''
     for nothing; more_ref and more: the same of what lies beside the work; left_out: what could not be saved; ended:
     when it was closed (epoch, s), None while it is open. admin: the git directory of a worktree, '' for a clone;
-    scans: what is looked for besides the task's secrets, None for nothing; leaks: where the work holds what looks
-    like a secret; owner: the newest commit below the base that is no agent's, '' for none: addresses come from there;
-    submodules: path and address of those that were fetched; spool: of which spool the task is; words: what the agent
-    ended with, until nothing is missing any more.
+    secrets: the names of those that the task was given; scans: what is looked for besides, None for nothing; leaks:
+    where the work holds what looks like a secret; owner: the newest commit below the base that is no agent's, '' for
+    none: addresses come from there; submodules: path and address of those that were fetched; spool: of which spool
+    the task is; words: what the agent ended with, until nothing is missing any more.
     """
 
     task: str
@@ -61,6 +61,7 @@ class Record(Strict):
     more_ref: str = ""
     more: str = ""
     left_out: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     scans: dict[str, Any] | None = None
     leaks: tuple[str, ...] = ()
     words: dict[str, Any] = {}

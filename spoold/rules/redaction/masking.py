@@ -174,6 +174,7 @@ class Scanner:
 
     def __init__(self, secrets: Mapping[str, str], *, tokens: bool = True, patterns: Sequence[str] = ()) -> None:
         self._exact = Exact(secrets) if secrets else None
+        self.names = frozenset(secrets)
         self._tokens = tokens
         # What anybody may know of what it finds: whether tokens, and which patterns.
         self.open = {"tokens": tokens, "patterns": list(patterns)}

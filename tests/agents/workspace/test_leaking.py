@@ -34,6 +34,7 @@ def remote(tmp_path: Path) -> Remote:
 def scanned(remote: Remote, top: Path, attempt: int = 1, task: str = "edit", **config: Any) -> RepositoryWorkspace:
     made = workspace(remote, top / "host", task, attempt, **config)
     made._scanner = SCANNER
+    made._record = made._record.model_copy(update={"secrets": ("KEY",)})
     return made
 
 
@@ -218,10 +219,13 @@ def test_what_git_says_is_read_to_its_end_or_is_an_error(remote: Remote) -> None
         assert [run.text for run in reading._read(BytesIO(cut))] in ([], [b"x\n"])
 
 
-def left_by_a_kill(remote: Remote, top: Path, text: str, **said: Any) -> RepositoryWorkspace:
+def left_by_a_kill(
+    remote: Remote, top: Path, text: str, secrets: tuple[str, ...] = ("KEY",), **said: Any
+) -> RepositoryWorkspace:
     """A workspace whose process was killed before it saved anything."""
     made = scanned(remote, top, task="killed", **said)
-    made._record = made._record.model_copy(update={"scans": {"tokens": True, "patterns": ["corp-[0-9]+"]}})
+    looked = {"secrets": secrets, "scans": {"tokens": True, "patterns": ["corp-[0-9]+"]}}
+    made._record = made._record.model_copy(update=looked)
     write(made.open(), {"b.txt": text})
     assert made._held is not None
     os.close(made._held)
@@ -232,7 +236,7 @@ def test_what_a_killed_attempt_left_is_searched_for_what_is_known_without_its_se
     remote: Remote, tmp_path: Path
 ) -> None:
     """G30: it was pushed without any search."""
-    made = left_by_a_kill(remote, tmp_path, f"x\n{TOKEN}\ncorp-42\n", keep_s=0)
+    made = left_by_a_kill(remote, tmp_path, f"x\n{TOKEN}\ncorp-42\n", (), keep_s=0)
     (judged,) = collect(made.places, keep_s=0, wall=lambda: 1000.0)
     assert judged.removed
     assert "b.txt:2 (github-token) looks like a secret, and has been pushed" in judged.why
@@ -259,9 +263,33 @@ def test_the_process_beside_an_attempt_knows_the_secrets_of_its_profile(
     monkeypatch.setattr(os, "nice", lambda step: step)  # or all later tests of this process had what others leave
     assert cleanup.main(str(remote.path), made.places.top) == 0
     assert remote.refs() == {}
-    monkeypatch.delenv(REDACT)
-    assert cleanup.main(str(remote.path), made.places.top) == 0
-    assert list(remote.refs()) == ["refs/spool/killed/1"]
+    for others in ("{}", '{"secrets": ["OTHER"]}'):  # of profiles that do not know it
+        monkeypatch.setenv("OTHER", "0ther-secret")
+        monkeypatch.setenv(REDACT, others)
+        assert cleanup.main(str(remote.path), made.places.top) == 0
+        assert remote.refs() == {}
+
+
+@pytest.mark.parametrize("ended", ["killed", "blocked"])
+@pytest.mark.parametrize("text", [SECRET, "x"])
+@pytest.mark.parametrize("scanner", [None, Scanner({}), Scanner({"OTHER": "0ther-secret"})])
+def test_nobody_pushes_what_may_hold_a_secret_that_he_does_not_know(
+    remote: Remote, tmp_path: Path, ended: str, text: str, scanner: Scanner | None
+) -> None:
+    """`spool workspace gc`, and an attempt of another profile, pushed what had been blocked."""
+    made = left_by_a_kill(remote, tmp_path, text, keep_s=0)
+    if ended == "blocked" and text == SECRET:
+        with pytest.raises(HoldsSecret):
+            made.save("work")
+    for _ in range(2):
+        (judged,) = collect(made.places, keep_s=0, wall=lambda: 1000.0, scanner=scanner)
+        assert (judged.removed, judged.unsaved) == (False, True)
+        assert "it may hold a secret (KEY), which only an attempt of coder on this machine knows" in judged.why
+        assert remote.refs() == {}
+    notes = [path.read_text() for path in Path(made.places.unsaved).iterdir()]
+    assert ["`spool retry killed`" in note and "workspace gc" not in note for note in notes] == [True]
+    (judged,) = collect(made.places, keep_s=0, wall=lambda: 1000.0, scanner=SCANNER)
+    assert (judged.removed, list(remote.refs())) == ((True, ["refs/spool/killed/1"]) if text == "x" else (False, []))
 
 
 def test_a_content_that_breaks_off_ends() -> None:
