@@ -227,6 +227,7 @@ def left_by_a_kill(
     looked = {"secrets": secrets, "scans": {"tokens": True, "patterns": ["corp-[0-9]+"]}}
     made._record = made._record.model_copy(update=looked)
     write(made.open(), {"b.txt": text})
+    made._note(worked=True)
     assert made._held is not None
     os.close(made._held)
     return made
