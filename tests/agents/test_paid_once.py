@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from spoold.agents.workspace.attempt_workspace import collect
+from spoold.agents.workspace.workspace_layout import Places
 from tests.agents.attempts import PATIENCE_S, Desk, Ended
 from tests.agents.workspace.repos import Remote
 from tests.cli.commands import spool
@@ -86,11 +89,15 @@ class Place:
         said, _ = process.communicate(timeout=PATIENCE_S)
         return self.desk.ended(process.returncode, said)
 
-    def killed(self, left: int) -> int:
+    def killed(self, left: int, **task: Any) -> int:
         """Run it until its git command of this number after the payment; returns its exit code."""
-        process = self.start(KILLED.format(left=left, paid=str(self.paid)))
+        process = self.start(KILLED.format(left=left, paid=str(self.paid)), **task)
         process.communicate(timeout=PATIENCE_S)
         return process.returncode
+
+    def tidy(self) -> None:
+        """Save and remove what may go, as what runs beside another task's attempt does."""
+        collect(Places(self.workspace["dir"]), repo=self.workspace["repo"])
 
     def next(self, output: Any, attempt: int) -> None:
         """Go on to the next attempt, on another machine where it moves. output: None: the worker died."""
@@ -118,7 +125,8 @@ class Place:
 def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_save_its_work(
     tmp_path: Path, seed: int
 ) -> None:
-    """Also where the second is killed before it has a workspace of its own: the third ran the agent again."""
+    """Also where the second is killed before it has a workspace of its own: the third ran the agent again. And where
+    other tasks' attempts tidy up meanwhile: then what is half made is gone."""
     chance, place = random.Random(f"kills {seed}"), Place(tmp_path)
     attempt = 1
     for most in (12, 30, 30)[: chance.choice((1, 2, 2, 3))]:
@@ -126,6 +134,8 @@ def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_sav
             break  # it had no more commands than that
         attempt += 1
         place.next(None, attempt)
+        if chance.random() < 0.5:
+            place.tidy()
     else:
         ended = place.run()
         assert ended.code == 0, ended.said
@@ -134,16 +144,35 @@ def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_sav
     assert "two" in [place.remote.read(ref, "b.txt") for ref in place.remote.refs()]
 
 
+@pytest.mark.parametrize("tidied", [False, True])
 @pytest.mark.parametrize("left", [0, 2, 4, 8])
-def test_a_second_kill_while_the_workspace_is_made_pays_nobody(tmp_path: Path, left: int) -> None:
+def test_a_second_kill_while_the_workspace_is_made_pays_nobody(tmp_path: Path, left: int, tidied: bool) -> None:
+    """Also where another task's attempt has removed what was half made: the agent was paid again then."""
     place = Place(tmp_path)
     assert place.killed(3) == -signal.SIGKILL
     for attempt in (2, 3):
         place.next(None, attempt)
         assert place.killed(left) == -signal.SIGKILL
+        if tidied:
+            place.tidy()
     place.next(None, 4)
     ended = place.run()
     assert (ended.code, place.payments) == (0, 1), ended.said
+
+
+def test_an_end_that_the_next_attempt_took_over_is_taken_over_by_no_later_one(tmp_path: Path) -> None:
+    """The second attempt found that the agent has to go on; then the third runs it, though what is left here is of
+    the first."""
+    place = Place(tmp_path, accept=["false"])
+    assert place.killed(1, prompt="look at it") == -signal.SIGKILL
+    place.next(None, 2)
+    second = place.run(prompt="look at it")
+    assert (second.code, place.payments) == (1, 1), second.said
+    [folder, aside] = Places(place.workspace["dir"]).folders()
+    assert aside == f"{folder}.1"
+    shutil.rmtree(folder)
+    place.next(second.result, 3)
+    assert (place.run(prompt="look at it").code, place.payments) == (1, 2)
 
 
 FAILURES = {

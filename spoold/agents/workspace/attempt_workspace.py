@@ -1,7 +1,8 @@
 """One attempt's workspace: `open` gives a directory, `save` puts its work on the remote, `close` lets it go.
 
 Law: `save` returns only after the remote has the work, or there is none. It may be called again, also after a signal.
-A workspace whose process was killed is saved by the next one that needs its place, or by the retention.
+A workspace whose process was killed is saved by the next one that needs its place, or by the retention. What its
+agent ended with is in its record until that of the next attempt's workspace has it.
 
 Touches: files, the clock, the environment.
 """
@@ -171,6 +172,7 @@ class RepositoryWorkspace:
             self._abandon()
             raise
         self._bring(home)
+        self._take_over()
         return self.directory
 
     def begin(self) -> None:
@@ -380,6 +382,17 @@ class RepositoryWorkspace:
         else:
             os.mkdir(self.home, mode=0o700)
 
+    def _take_over(self) -> None:
+        """Let this record alone say from now on what the agent ended with, not that of the attempt before."""
+        if not self._aside or (held := workspace_layout.take(self._aside)) is None:
+            return
+        try:
+            record = workspace_layout.read_record(self._aside)
+            if record is not None and record.words:
+                workspace_layout.write_record(self._aside, record.model_copy(update={"words": {}}))
+        finally:
+            os.close(held)
+
     def _abandon(self) -> None:
         """Leave nothing of a workspace that could not be made: no agent has been in it."""
         remove(self._folder)
@@ -394,11 +407,11 @@ class RepositoryWorkspace:
 
     def _set_aside(self) -> int | None:
         """Lock and save what lies in this attempt's place; None where nothing does, or a process still uses it."""
-        if not os.path.isdir(self._folder) or (held := workspace_layout.take(self._folder)) is None:
+        with self.places.arranging():  # else what is half made might just be removed
+            held = self._taken()
+        if held is None:
             return None
-        if (record := workspace_layout.read_record(self._folder)) is None:
-            held = self._brought_back(held)
-            record = workspace_layout.read_record(self._folder)
+        record = workspace_layout.read_record(self._folder)
         if record is not None and not record.saved:
             try:
                 record = self._saver()(self._folder, record)
@@ -411,9 +424,16 @@ class RepositoryWorkspace:
             self.done, self._done_at = record.words, record.ref
         return held
 
-    def _brought_back(self, held: int) -> int:
-        """Put back what an attempt had moved aside that was killed before it made anything in its place: no agent has
-        been there since. held: the lock of this place; returns it, or that of what has come back. Errors: OSError."""
+    def _taken(self) -> int | None:
+        """Lock what lies in this attempt's place; None where nothing does, or a process still uses it.
+
+        What an attempt had moved aside that was killed before it made anything is put back: no agent has been there
+        since, also where the retention removed what was half made. Under the lock of `arranging`. Errors: OSError.
+        """
+        held = workspace_layout.take(self._folder)
+        there = held is not None or os.path.lexists(self._folder)
+        if there and (held is None or workspace_layout.read_record(self._folder) is not None):
+            return held
         found = list[tuple[int, float, str]]()
         for path in self.places.folders():
             record = workspace_layout.read_record(path) if path.startswith(f"{self._folder}.") else None
@@ -421,10 +441,10 @@ class RepositoryWorkspace:
                 found.append((record.attempt, record.began, path))
         if not found or (other := workspace_layout.take(newest := max(found)[-1])) is None:
             return held
-        with self.places.arranging():
-            remove(self._folder)
-            os.rename(newest, self._folder)
-        os.close(held)
+        remove(self._folder)
+        os.rename(newest, self._folder)
+        if held is not None:
+            os.close(held)
         self._follow(self._folder)
         only_copies.forget(self.places, newest)
         return other

@@ -40,7 +40,8 @@ class Record(Strict):
     secrets: the names of those that the task was given; scans: what is looked for besides, None for nothing; leaks:
     where the work holds what looks like a secret; owner: the newest commit below the base that is no agent's, '' for
     none: addresses come from there; submodules: path and address of those that were fetched; spool: of which spool
-    the task is; words: what the agent ended with, until nothing is missing any more.
+    the task is; words: what the agent ended with, until nothing is missing any more, or the record of the next
+    attempt's workspace has it.
     """
 
     task: str
