@@ -282,6 +282,13 @@ def test_each_requirement_has_one_number_and_each_number_one_requirement() -> No
         assert not loose, f"{DOCUMENT} requires without a number: {loose[0]}"
 
 
+def test_it_is_said_of_each_requirement_whom_it_binds() -> None:
+    table = (CHECKOUT / "docs/spec/index.md").read_text(encoding="utf-8").partition("\n| bound by them |")[2]
+    spans = re.findall(r"\bM(\d+)(?:–M(\d+))?", table.partition("\n\n")[0])
+    bound = {f"M{number}" for first, last in spans for number in range(int(first), int(last or first) + 1)}
+    assert bound == set(HELD)
+
+
 def test_each_requirement_has_tests_and_each_entry_a_requirement() -> None:
     assert set(re.findall(r"\*\*\[(M\d+)\]\*\*", _prose())) == set(HELD)
     assert all(HELD.values())

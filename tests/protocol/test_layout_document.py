@@ -214,6 +214,16 @@ def _written(kind: str, value: Any) -> str:
     return str(value.log() if kind == "log" else value.encode())
 
 
+def test_the_variables_of_an_attempt_are_all_told() -> None:
+    made = [path for path, _, _ in modules() if path.endswith(("/job_preparation.py", "/attempts/starting.py"))]
+    texts = [(CHECKOUT / path).read_text(encoding="utf-8") for path in made]
+    told = quoted([row[0] for row in table("`SPOOL_*` variable", "value")])
+    assert told == {name for text in texts for name in re.findall(r'"(SPOOL_[A-Z_]+)"', text)}
+    [passed] = [found for text in texts if (found := re.search(r"^_PASSED = (\(.*\))$", text, re.MULTILINE))]
+    [said] = re.findall(r"own variables an attempt gets (.*?), and those", TEXT, re.DOTALL)
+    assert quoted([said]) == set(ast.literal_eval(passed[1]))
+
+
 def test_every_kind_of_name_is_told() -> None:
     assert [row[0] for row in table("kind", "where", "grammar")] == list(PARSERS)
 
