@@ -99,6 +99,16 @@ def test_a_pause_of_a_type_and_a_limit() -> None:
         assert answer.verdict.startswith(said)
 
 
+def test_a_halt_without_content_was_asked_for_by_an_unknown_user() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.drop("a")
+    cluster.fs.write("control/halt.+all.x-1.json", b"", durable=False)
+    cluster.steps(master)
+    answer = ask(cluster, "a")
+    assert answer.verdict == "the spool is halted; `spool resume` lets it go on; asked for by an unknown user"
+
+
 def test_after_the_end_of_a_leader_a_standby_is_named_and_there_is_nothing_to_do() -> None:
     cluster = Cluster("[budgets.purse]\ncost_usd = 1\n")
     gone = cluster.host.another()

@@ -263,6 +263,18 @@ def test_no_end_is_foretold_while_tasks_wait_for_a_closed_limit() -> None:
     assert snapshot(made).rates.eta_unknown == "limit llm is closed"
 
 
+def test_a_worker_that_is_halted_can_run_what_waits_for_the_end_of_the_halt() -> None:
+    made = paced(tasks=1, done=0)
+    made.fs.write("control/halt.+all.x-1.json", b"", durable=False)
+    submit(made, "t")
+    made.settle()
+    made.advance(10)
+    picture = snapshot(made)
+    assert {node.state for node in picture.nodes} == {"halted"}
+    assert [line for line in picture.warnings if "no worker can run" in line] == []
+    assert picture.rates.eta_unknown == "the spool is halted"
+
+
 def test_of_many_lanes_that_nobody_serves_the_first_are_named_and_the_rest_counted() -> None:
     made = paced(tasks=0, done=0)
     for number in range(LANES_NAMED + 2):

@@ -53,8 +53,7 @@ class Pause:
     def told(self) -> str:
         """A sentence on who asked for it, when and why."""
         since = f" since {self.at}" if self.at else ""
-        by = f" by {self.by}" if self.by else ""
-        return f"asked for{by}{since}" + (f": {self.reason}" if self.reason else "")
+        return f"asked for by {self.by or 'an unknown user'}{since}" + (f": {self.reason}" if self.reason else "")
 
 
 def end_of(until: datetime | None, for_s: float | None, pool_time: Callable[[], float]) -> datetime | None:

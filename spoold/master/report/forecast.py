@@ -20,13 +20,14 @@ from spoold.protocol.lanes import kind_in, parse_lane
 from spoold.protocol.names import order_micros, parse_task
 from spoold.protocol.request import EVERYTHING
 from spoold.protocol.snapshot import TaskCounts, no_tasks
-from spoold.rules.cluster.node_status import ASLEEP, bounded
+from spoold.rules.cluster.node_status import bounded
 from spoold.rules.cluster.throughput import Left
 from spoold.rules.gates import breaker_gate, budget_gate
 from spoold.rules.gates.budget_gate import picture_of
 from spoold.rules.gates.limit_gates import closed_limit
 from spoold.rules.gates.resources import CLASS, DEFAULT, LIMIT, RATE, TYPE, kind_counted, shares_of
 from spoold.rules.gates.standing_requests import closed_by
+from spoold.rules.workers.matching import LEAVING
 from spoold.store.store import stamp
 
 LANES_JUDGED = 50
@@ -39,8 +40,8 @@ LANES_NAMED = 10
 
 
 def awake(workers: list[Heartbeat]) -> list[Heartbeat]:
-    """Return the workers that may take something new."""
-    return [worker for worker in workers if worker.status not in ("draining", "halted", ASLEEP)]
+    """Return the workers that may take something new, at the latest when a halt of the spool is over."""
+    return [worker for worker in workers if worker.status not in LEAVING]
 
 
 def types(desk: Desk) -> dict[str, dict[str, int]]:
