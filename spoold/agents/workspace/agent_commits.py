@@ -19,10 +19,12 @@ from spoold.system.walking import Folder, walk
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NAMES = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{64})\b")
 LOG = "logs/HEAD"
-# In it are no commits of an agent's own that nothing else names: what was fetched is its remote's.
-_NO_TRACES = frozenset(
-    {"objects", "refs", "hooks", "lfs", "modules", "remotes", "index", "packed-refs", "FETCH_HEAD"}
-)
+# What git is still to do, or has done, of a rebase or of several commits to pick: it may name these by their
+# beginnings.
+_TODO = re.compile(r"(?:.*/)?(?:sequencer/todo|rebase-merge/(?:git-rebase-todo(?:\.backup)?|done))")
+_BEGINNING = re.compile(r"^[a-z]+(?: -[cC])? ([0-9a-f]{7,63})\b", re.MULTILINE)
+# In these are no commits that nothing else names.
+_NO_TRACES = frozenset({"objects", "refs", "hooks", "lfs", "modules", "remotes", "index", "packed-refs"})
 # Git's own folders of such files: they are read first, since an agent decides how many others there are.
 _STATES = frozenset({"logs", "rebase-apply", "rebase-merge", "sequencer", "worktrees"})
 # Names at the top of a git directory that are git's own: messages, states that name commits, settings, lists.
@@ -86,7 +88,8 @@ class Commits:
 
     def traces(self) -> dict[str, str]:
         """Return what its other files name, each with the file: where it was, as the log of HEAD says, what a merge
-        or a rebase has put away, and whatever else git notes while it works. Not all of these are commits."""
+        or a rebase has put away, what was fetched, and whatever else git notes while it works. Not all of these are
+        commits, and of one that is to be picked it may be the beginning of its name alone, see `is_whole`."""
         found, files, room = dict.fromkeys(self.visited(), LOG), 0, _TRACES_SIZE
         for folder in walk(self.own):
             if folder.path and _is_git_directory(folder):
@@ -102,7 +105,7 @@ class Commits:
                 path = os.path.join(folder.path, name)
                 text = _text(os.path.join(self.own, path))
                 room -= len(text)
-                for one in _NAMES.findall(text):
+                for one in (*_NAMES.findall(text), *(_BEGINNING.findall(text) if _TODO.fullmatch(path) else ())):
                     found.setdefault(one, path)
         return found
 
@@ -229,6 +232,11 @@ class Commits:
             if _HASH.fullmatch(one):
                 found[name] = one
         return found
+
+
+def is_whole(name: str) -> bool:
+    """Whether it is the whole name of an object, and not its beginning."""
+    return bool(_HASH.fullmatch(name))
 
 
 def git_of(tree: str, path: str) -> str:

@@ -36,7 +36,7 @@ from dataclasses import asdict
 
 from spoold.agents.workspace import lfs, staged, workbench
 from spoold.agents.workspace.adding import add_all, add_these
-from spoold.agents.workspace.agent_commits import TRACES_MAX, Commits, git_of
+from spoold.agents.workspace.agent_commits import TRACES_MAX, Commits, git_of, is_whole
 from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
@@ -145,7 +145,7 @@ class Saver:
         self._staged |= {path: self._index_of(one, path) for path, one in inside.items()}
         # In a clone the files of a worktree's git directory lie below its own.
         named = {"": found, **inside, **(self._away if said.branch else {})}
-        self._named = {path: one.traces() if one.shared else {} for path, one in named.items()}
+        self._named = {path: self._in_full(path, one) for path, one in named.items()}
         self._leave_out(large)
         if said.sifts:
             self._sift([found, *inside.values()])
@@ -174,6 +174,19 @@ class Saver:
         self._lfs(wanted, found, os.path.join(os.path.dirname(pack), "lfs"))
         made.left_out = _told([*made.left_out, *(self._sifter.told() if self._sifter is not None else ())])
         return made
+
+    def _in_full(self, path: str, one: Commits) -> dict[str, str]:
+        """Return what files of a git directory name, by whole names, each with the file. Errors: GitFailed."""
+        found, whose = one.traces() if one.shared else {}, f"{path}: " if path else ""
+        short = [name for name in found if not is_whole(name)]
+        whole = {name: file for name, file in found.items() if is_whole(name)}
+        for name, commit in zip(short, workbench.commits_in_full(self._git, short), strict=True):
+            if commit == workbench.AMBIGUOUS:
+                why = f"more than one commit has a name that begins with {name}"
+                self._made.left_out.append(f"{whose}.git/{found[name]}: {why}")
+            elif commit:
+                whole.setdefault(commit, found[name])
+        return whole
 
     def _uncommitted(self, found: Commits, named: Mapping[str, Commits]) -> None:
         """Note what no commit has. named: the repositories whose own files count. Errors: GitFailed."""

@@ -31,6 +31,7 @@ _SETTINGS = f"""[core]
 \tthreads = 2
 \twindowMemory = 64m
 """
+AMBIGUOUS = "ambiguous"
 # Types of objects that are no history, and how a tree has them.
 MODES = {"tree": "040000", "blob": "100644"}
 
@@ -82,6 +83,19 @@ def kinds(git: Git, names: Collection[str], *, peeled: bool = False) -> list[tup
     rows = git("cat-file", "--batch-check=%(objecttype) %(objectname)", given=asked).lines if names else []
     split = [row.split() for row in rows]
     return [(kind, one) if kind in ("commit", "tree", "blob", "tag") else ("", "") for kind, one, *_ in split]
+
+
+def commits_in_full(git: Git, beginnings: Collection[str]) -> list[str]:
+    """Return the whole name of the commit that begins so, for each of these; '' where there is none, AMBIGUOUS where
+    there are several. Errors: GitFailed."""
+
+    def asked(of: str) -> list[str]:
+        given = "".join(f"{one}{of}\n" for one in beginnings)
+        return git("cat-file", "--batch-check=%(objectname)", given=given).lines if beginnings else []
+
+    # Asked for a commit alone, git says of several that there is none.
+    rows = zip(asked("^{commit}"), asked(""), strict=True)
+    return [one if " " not in one else AMBIGUOUS if plain.endswith(f" {AMBIGUOUS}") else "" for one, plain in rows]
 
 
 def tree_of_entries(git: Git, found: Iterable[Entry]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import subprocess
@@ -436,3 +437,85 @@ def test_a_submodule_that_only_an_index_names_is_beside_the_work(remote: Remote,
     assert {here, linked} <= objects(remote, saved)
     assert saved.left_out == ()
     assert sum("only the index names" in line for line in saved.beside) == 1
+
+
+@pytest.mark.parametrize("inner", ["", "inner"])
+@pytest.mark.parametrize("torn", [False, True])
+def test_commits_that_were_only_fetched_are_beside_the_work(
+    remote: Remote, tmp_path: Path, inner: str, torn: bool
+) -> None:
+    """`git fetch /tmp/clone`: nothing but FETCH_HEAD names them, and the clone is gone with its sandbox."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        where = within(tree, inner) if inner else tree
+        git("clone", "-q", str(where), str(tmp_path / "clone"))
+        head = commit(tmp_path / "clone", {"c.txt": "c\n"})
+        git("fetch", "-q", str(tmp_path / "clone"), cwd=where)
+        if torn:
+            tear(tree)
+        saved = made.save("saved")
+    assert head in objects(remote, saved)
+    assert any("stands only in .git/FETCH_HEAD" in line for line in saved.beside)
+    assert all("torn" in line for line in saved.amiss)
+
+
+def tear(tree: Path) -> None:
+    """Have a reference name an object that is torn: then git refuses, and what it refuses is looked for."""
+    name = content(tree, "torn\n")
+    git("update-ref", "refs/snap/torn", name, cwd=tree)
+    path = tree / ".git/objects" / name[:2] / name[2:]
+    path.chmod(0o600)
+    path.write_bytes(b"torn")
+
+
+@pytest.mark.parametrize("where", ["", "inner", "home/wt"])
+@pytest.mark.parametrize("how", ["cherry-pick", "rebase"])
+@pytest.mark.parametrize("torn", [False, True])
+def test_commits_that_are_still_to_be_picked_are_beside_the_work(
+    remote: Remote, tmp_path: Path, where: str, how: str, torn: bool
+) -> None:
+    """`git cherry-pick A..B` that stops at a conflict names the others by the beginnings of their names."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        folder = within(tree, where) if where == "inner" else added(tree, where) if where else tree
+        base = commit(folder, {"a.txt": "base\n"})
+        git("clone", "-q", str(folder), str(tmp_path / "clone"))
+        commit(tmp_path / "clone", {"a.txt": "other\n"})
+        picked = [commit(tmp_path / "clone", {f"{number}.txt": "x\n"}) for number in range(3)]
+        git("fetch", "-q", str(tmp_path / "clone"), cwd=folder)
+        commit(folder, {"a.txt": "mine\n"})
+        own = Path(git("rev-parse", "--absolute-git-dir", cwd=folder))
+        if how == "cherry-pick":
+            git("cherry-pick", f"{base}..{picked[-1]}", cwd=folder, check=False)
+            assert picked[0] not in (own / "sequencer/todo").read_text()
+        else:
+            (own / "rebase-merge").mkdir()
+            rows = "".join(f"pick {one[:7]} # said\n" for one in picked[1:])
+            (own / "rebase-merge/git-rebase-todo").write_text(f"{rows}fixup -C {picked[0][:9]} # x\nexec 1234567\n")
+        for file in (own / "FETCH_HEAD", own / "CHERRY_PICK_HEAD"):
+            file.unlink(missing_ok=True)
+        if torn:
+            tear(tree)
+        saved = made.save("saved")
+    todo = "rebase-merge" if how == "rebase" else "sequencer"
+    assert set(picked) <= objects(remote, saved), saved
+    assert any(f"{todo}/" in line for line in saved.beside), saved.beside
+    assert all("torn" in line for line in saved.left_out)
+
+
+def test_a_beginning_of_several_names_is_named(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        top = git("rev-parse", "HEAD^{tree}", cwd=tree)
+        seen, name, text = dict[str, str](), "", ""
+        for number in range(1 << 18):
+            text = f"tree {top}\nauthor a <a> {number} +0000\ncommitter a <a> {number} +0000\n\nx\n"
+            name = hashlib.sha1(f"commit {len(text)}\0{text}".encode()).hexdigest()
+            if seen.setdefault(name[:7], text) != text:
+                break
+        for one in (text, seen[name[:7]]):
+            given(tree, one, "hash-object", "-t", "commit", "-w", "--stdin")
+        write(tree / ".git/sequencer", {"todo": f"pick {name[:7]} x\npick 0000000 x\n"})
+        saved = made.save("saved")
+    why = f"more than one commit has a name that begins with {name[:7]}"
+    assert saved.left_out == (f".git/sequencer/todo: {why}",)
