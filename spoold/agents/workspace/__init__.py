@@ -10,6 +10,8 @@
     mirror               one mirror of each repository on this host, and its lock
     checkout             how a workspace gets its files
     agent_commits        what an agent committed by itself, read without its settings
+    worktrees            the worktrees of the repositories in a workspace, wherever they lie
+    repositories         which repositories are in a workspace, and which other worktrees these have
     packer               the program that reads a workspace, in a cage, and packs what is in it
     workbench            the repository in which the packer works, and what it makes there
     tips                 commits that lie beside the work, and the one above them

@@ -64,25 +64,25 @@ class Commits:
             return False
         if not all(_is_plain(name, folder.fd) for folder in walk(self.objects) for name in folder.files):
             return False
-        said = _text(os.path.join(self.objects, "info", "alternates"))
+        said = text_of(os.path.join(self.objects, "info", "alternates"))
         return [line for line in said.splitlines() if line] == ([self.borrows] if self.borrows else [])
 
     def head(self) -> str | None:
         """Return the commit that is checked out; None where none is."""
-        return self._resolved(_text(os.path.join(self.own, "HEAD")))
+        return self._resolved(text_of(os.path.join(self.own, "HEAD")))
 
     def is_torn(self) -> bool:
         """Whether HEAD names neither a commit nor a branch, which may have none yet."""
-        text = _text(os.path.join(self.own, "HEAD")).strip()
+        text = text_of(os.path.join(self.own, "HEAD")).strip()
         return not (_HASH.fullmatch(text) or text.startswith("ref: refs/"))
 
     def merging(self) -> list[str]:
         """Return the commits of a merge that was begun and not committed."""
-        return [line for line in _text(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]
+        return [line for line in text_of(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]
 
     def visited(self) -> frozenset[str]:
         """Return the commits that were checked out here, as the log of HEAD says."""
-        log = _text(os.path.join(self.own, "logs", "HEAD")).splitlines()
+        log = text_of(os.path.join(self.own, "logs", "HEAD")).splitlines()
         found = (line.split(" ", 2)[1] for line in log[-_REFERENCES_MAX:] if line.count(" ") > 1)
         return frozenset(one for one in found if _HASH.fullmatch(one))
 
@@ -103,7 +103,7 @@ class Commits:
                 if files > TRACES_MAX or room <= 0 or len(found) >= 2 * _REFERENCES_MAX:
                     return found
                 path = os.path.join(folder.path, name)
-                text = _text(os.path.join(self.own, path))
+                text = text_of(os.path.join(self.own, path))
                 room -= len(text)
                 for one in (*_NAMES.findall(text), *(_BEGINNING.findall(text) if _TODO.fullmatch(path) else ())):
                     found.setdefault(one, path)
@@ -133,7 +133,7 @@ class Commits:
         return dict(sorted(found.items())), ""
 
     def _is_trace(self, path: str, size: int) -> bool:
-        return size <= _TRACE_SIZE and not _NAMES.sub("", _text(os.path.join(self.own, path)) or "?").strip()
+        return size <= _TRACE_SIZE and not _NAMES.sub("", text_of(os.path.join(self.own, path)) or "?").strip()
 
     def hidden(self) -> dict[str, Commits]:
         """Return the git directories within it, by their paths there, such as that of a submodule."""
@@ -152,33 +152,12 @@ class Commits:
         places = [folder.path for folder in walk(top) if "index" in folder.files] if self.own == self.shared else []
         return {name: Commits(os.path.join(top, name), self.shared, self.borrows) for name in places}
 
-    def worktrees(self, tree: str, was: str) -> dict[str, Commits]:
-        """Return its worktrees below the folder that has the tree, links resolved: in it, in the agent's home, or
-        beside both. Git and the worktree itself must say so. was: where that folder was when the agent worked, whose
-        paths git has noted."""
-        top, now, found = os.path.join(self.shared, "worktrees"), os.path.dirname(os.path.realpath(tree)), {}
-
-        def moved(path: str) -> str:
-            return os.path.realpath(now + path[len(was) :] if path.startswith(f"{was}/") else path)
-
-        for folder in walk(top):
-            if folder.path and "gitdir" in folder.files:
-                folder.folders[:] = []
-                own = os.path.join(top, folder.path)
-                place = os.path.dirname(moved(os.path.join(own, _text(os.path.join(own, "gitdir")).strip("\n"))))
-                # The tree is none of them, and a whole home never is.
-                if place.startswith(f"{now}/") and place not in (os.path.realpath(tree), f"{now}/home"):
-                    kind, _, target = _text(os.path.join(place, ".git")).strip("\n").partition("gitdir: ")
-                    if target and not kind and moved(os.path.join(place, target)) == os.path.realpath(own):
-                        found[place] = Commits(own, self.shared, self.borrows)
-        return found
-
     def torn(self) -> list[str]:
         """Return the references whose files hold neither a commit nor another's name."""
         top, found = os.path.join(self.shared, "refs"), list[str]()
         for folder in walk(top):
             for name in folder.files:
-                text = _text(os.path.join(top, path := os.path.join(folder.path, name))).strip()
+                text = text_of(os.path.join(top, path := os.path.join(folder.path, name))).strip()
                 if not (_HASH.fullmatch(text) or text.startswith("ref: ")):
                     found.append(f"refs/{path}")
         return found
@@ -187,7 +166,7 @@ class Commits:
         """Return what each reference names, and the commits of worktrees and of each entry of the stash."""
         found = {**self.below("refs/"), **self._worktrees()}
         stash = found.pop("refs/stash", None)
-        log = _text(os.path.join(self.shared, "logs", "refs", "stash")).splitlines()
+        log = text_of(os.path.join(self.shared, "logs", "refs", "stash")).splitlines()
         older = [words[1] for line in log[-_REFERENCES_MAX:] if len(words := line.split(" ", 2)) == 3]
         entries = [one for one in dict.fromkeys([stash or "", *older[::-1]]) if _HASH.fullmatch(one)]
         return {**found, **{f"stash@{{{number}}}": one for number, one in enumerate(entries)}} if stash else found
@@ -199,7 +178,7 @@ class Commits:
         for folder in walk(top):
             for name in folder.files:
                 path = os.path.join(folder.path, name)
-                one = self._resolved(_text(os.path.join(top, path)))
+                one = self._resolved(text_of(os.path.join(top, path)))
                 if one is not None and len(found) < _REFERENCES_MAX:
                     found[f"{prefix}{path}"] = one
         return found
@@ -208,7 +187,7 @@ class Commits:
         """Return what is checked out in each worktree of this repository."""
         top, found = os.path.join(self.shared, "worktrees"), dict[str, str]()
         for folder in walk(top):
-            one = self._resolved(_text(os.path.join(top, folder.path, "HEAD"))) if "HEAD" in folder.files else None
+            one = self._resolved(text_of(os.path.join(top, folder.path, "HEAD"))) if "HEAD" in folder.files else None
             if one is not None and len(found) < _REFERENCES_MAX:
                 found[f"the worktree {folder.path}"] = one
         return found
@@ -220,14 +199,14 @@ class Commits:
         name = text.removeprefix("ref: ")
         if name == text or not name.startswith("refs/") or ".." in name:
             return None
-        found = _text(os.path.join(self.shared, name)).strip()
+        found = text_of(os.path.join(self.shared, name)).strip()
         if _HASH.fullmatch(found):
             return found
         return self._packed().get(name)
 
     def _packed(self) -> dict[str, str]:
         found = {}
-        for line in _text(os.path.join(self.shared, "packed-refs")).splitlines()[:_REFERENCES_MAX]:
+        for line in text_of(os.path.join(self.shared, "packed-refs")).splitlines()[:_REFERENCES_MAX]:
             one, _, name = line.partition(" ")
             if _HASH.fullmatch(one):
                 found[name] = one
@@ -244,7 +223,7 @@ def git_of(tree: str, path: str) -> str:
     place = os.path.join(tree, path, ".git")
     if os.path.isdir(place) and not os.path.islink(place):
         return place
-    kind, _, said = _text(place).partition("gitdir:")
+    kind, _, said = text_of(place).partition("gitdir:")
     target = os.path.realpath(os.path.join(tree, path, said.strip()))
     return target if said and not kind and target.startswith(os.path.realpath(tree) + os.sep) else ""
 
@@ -269,7 +248,7 @@ def read_small(path: str, most: int = _READ_MAX) -> bytes:
         os.close(held)
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
     """Return what a small file holds; '' for a link, and for anything that cannot be read."""
     try:
         return read_small(path).decode("utf-8", "replace")

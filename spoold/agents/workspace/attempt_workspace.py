@@ -238,7 +238,7 @@ class RepositoryWorkspace:
         given = {"ref": ref, "commit": commit, "more_ref": more, "more": made.more}
         self._note(saved=True, **given, left_out=made.left_out, leaks=tuple(leaks))
         where = (repo, record.base, ref, made.commit, made.changed_files)
-        return SavedWork(*where, made.left_out, more=more, beside=beside, amiss=tuple(amiss))
+        return SavedWork(*where, made.left_out, more=more, beside=(*beside, *made.unseen), amiss=tuple(amiss))
 
     def _leaks(self, git: Git, made: committing.Committed) -> list[str]:
         """Return where the work holds what looks like a secret. Errors: WorkspaceFailed."""

@@ -67,6 +67,7 @@ class Committed(Strict):
     beside: dict[_Commit, str] = {}
     amiss: tuple[_Commit, ...] = ()
     left_out: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
     links: dict[str, _Commit] = {}
     blocking: tuple[str, ...] = ()
     lfs: dict[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], int] = {}
@@ -98,9 +99,10 @@ def commit_all(mirror: Mirror, folder: str, record: Record, message: str) -> Com
         f"its own commits: {why}" if why and line.startswith("its own commits:") else line for line in made.left_out
     ]
     left_out = tuple(clip(visible(line), _LINE_MAX) for line in (*removed, *told))
+    unseen = tuple(clip(visible(line), _LINE_MAX) for line in made.unseen)
     beside = {commit: visible(what) for commit, what in made.beside.items()}
     files = changed(keeper(folder), record.base, made.commit)
-    return made.model_copy(update={"left_out": left_out, "beside": beside, "changed_files": files})
+    return made.model_copy(update={"left_out": left_out, "unseen": unseen, "beside": beside, "changed_files": files})
 
 
 def changed(git: Git, base: str, commit: str) -> tuple[str, ...]:

@@ -43,9 +43,9 @@ class Request:
 class Made:
     """What was saved. commit: the work; more: the commit above all that lies beside it, '' for none; beside: each
     commit that does, and what it is; amiss: those of them whose changes are in no commit of the work; left_out: what
-    is in neither; links: submodules that the work names otherwise than the base, path → commit; lfs: name and size of
-    objects of git-lfs that are in out/lfs; blocking: paths at which git would wait for ever, or which it
-    has no memory for: then nothing was saved.
+    is in neither; unseen: where more may be that only the agent could see; links: submodules that the work names
+    otherwise than the base, path → commit; lfs: name and size of objects of git-lfs that are in out/lfs; blocking:
+    paths at which git would wait for ever, or which it has no memory for: then nothing was saved.
     """
 
     commit: str = ""
@@ -53,6 +53,7 @@ class Made:
     beside: dict[str, str] = field(default_factory=dict)
     amiss: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     lfs: dict[str, int] = field(default_factory=dict)
     blocking: list[str] = field(default_factory=list)

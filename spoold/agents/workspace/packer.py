@@ -36,18 +36,18 @@ from dataclasses import asdict
 
 from spoold.agents.workspace import lfs, staged, workbench
 from spoold.agents.workspace.adding import add_all, add_these
-from spoold.agents.workspace.agent_commits import TRACES_MAX, Commits, git_of, is_whole
+from spoold.agents.workspace.agent_commits import TRACES_MAX, Commits, is_whole
 from spoold.agents.workspace.git import KILLED, Git, GitFailed, commit_of, is_ancestor
 from spoold.agents.workspace.git import links as links_of
 from spoold.agents.workspace.looking import looked_over
 from spoold.agents.workspace.pack_request import Made, Request
+from spoold.agents.workspace.repositories import Repositories
 from spoold.agents.workspace.sanitize import Sifter
 from spoold.agents.workspace.staged import Entry
 from spoold.agents.workspace.tips import FETCHED, NAMED_MAX, TOLD_MAX, Tip, amiss_of, carry, trace
 from spoold.agents.workspace.workbench import (
     announced,
     between,
-    borrow,
     changed_links,
     dated,
     empty,
@@ -62,8 +62,6 @@ from spoold.system.remover import remove
 # Memory (bytes) of git and of this program, each.
 MEMORY = 6 << 30
 TIPS_MAX = 2000
-# So many worktrees of an agent's are looked at that lie elsewhere.
-AWAY_MAX = 100
 # History of a repository within that is larger (bytes) is named, and does not come to the remote.
 WITHIN_MAX = 256 << 20
 # So much (bytes) of a large file is saved, and so much of all: what git compresses within its time.
@@ -106,23 +104,15 @@ class Saver:
         self._said = request
         self._made = Made()
         self._tips: list[Tip] = []
-        self._within = dict[str, Commits]()
-        self._hidden = dict[
-            str, Commits
-        ]()  # repositories in the git directory, such as that of a submodule that is gone
-        self._worktrees = set[str]()  # those within that are worktrees of the workspace's own repository
-        self._away = dict[
-            str, Commits
-        ]()  # such worktrees whose files are no files of the work, as in the agent's home
         self._named = dict[str, dict[str, str]]()  # what files of their git directories name, by repository
         self._git = workbench.opened(request.scratch).set(lfs.filters())
+        self._all = Repositories(self._git, request, self._made)
         self._sifter: Sifter | None = None
         self._links = dict[str, str]()  # commits that an index names and no tree: where that is
         self._loose = dict[
             str, list[tuple[str, str, str]]
         ]()  # by repository: name, type and object of what is no commit
         self._large = frozenset[str]()
-        self._staged = dict[str, list[Entry] | None]()
         self._there = dict[str, set[str]]()
 
     def save(self, pack: str) -> Made:
@@ -134,17 +124,11 @@ class Saver:
         found = Commits(said.own, said.shared, said.borrows)
         if not (said.owns and found.trusted()):
             found = Commits("", "")
-        borrow(self._git, [said.objects, *([found.objects] if found.shared else ())])
-        self._staged[""] = self._index_of(found, "")
-        self._open_away(found, paths, large)
-        self._open_within(paths, found)
-        self._open_hidden(found)
-        opened = [one.objects for one in (found, *self._within.values(), *self._hidden.values()) if one.shared]
-        borrow(self._git, [said.objects, *said.submodules.values(), *opened])
-        inside = {**self._within, **self._hidden}
-        self._staged |= {path: self._index_of(one, path) for path, one in inside.items()}
+        self._all.open(found, paths, large)
+        inside, away = self._all.inside, self._all.away
+        mine = {path: one for path, one in away.items() if one.shared == found.shared}
         # In a clone the files of a worktree's git directory lie below its own.
-        named = {"": found, **inside, **(self._away if said.branch else {})}
+        named = {"": found, **inside, **(mine if said.branch else {})}
         self._named = {path: self._in_full(path, one) for path, one in named.items()}
         self._leave_out(large)
         if said.sifts:
@@ -153,12 +137,12 @@ class Saver:
         changed = self._git("diff-tree", "-r", "-z", "--raw", "--no-renames", said.base, made.commit).names
         made.links = changed_links(changed)
         waiting = [*links_of(self._git("ls-tree", "-r", "-z", made.commit).names)]
-        for path, one in self._away.items():
+        for path, one in away.items():
             waiting += self._changed_files(path, one, "a worktree", amiss=None)
         while waiting:
             waiting += self._submodule_files(waiting.pop(0))
         for path, one in inside.items():
-            if path not in self._worktrees:
+            if path not in self._all.worktrees:
                 self._beside(path, one)
         self._elsewhere(found)
         for path, one in named.items():
@@ -172,6 +156,7 @@ class Saver:
         lines = "\n".join([*wanted, "--not", *said.known, said.start])
         self._git("pack-objects", "--quiet", "--revs", "--delta-base-offset", pack, given=f"{lines}\n")
         self._lfs(wanted, found, os.path.join(os.path.dirname(pack), "lfs"))
+        made.unseen = _told(made.unseen)
         made.left_out = _told([*made.left_out, *(self._sifter.told() if self._sifter is not None else ())])
         return made
 
@@ -190,11 +175,14 @@ class Saver:
 
     def _uncommitted(self, found: Commits, named: Mapping[str, Commits]) -> None:
         """Note what no commit has. named: the repositories whose own files count. Errors: GitFailed."""
-        inside = {**self._within, **self._hidden, **self._away}
-        looked = {os.path.basename(inside[path].own) for path in (*self._worktrees, *self._away)}
-        others = found.other_indexes() if found.shared else {}
-        others = {f"the worktree {name}": one for name, one in others.items() if name not in looked}
-        self._staged |= {name: self._index_of(one, name) for name, one in others.items()}
+        inside = {**self._all.inside, **self._all.away}
+        looked = {os.path.realpath(inside[path].own) for path in (*self._all.worktrees, *self._all.away)}
+        others = dict[str, Commits]()
+        for path, one in {"": found, **self._all.others}.items():
+            for name, other in one.other_indexes().items() if one.shared else ():
+                if os.path.realpath(other.own) not in looked:
+                    others[f"{path}: the worktree {name}" if path else f"the worktree {name}"] = other
+        self._all.staged |= {name: self._all.index_of(one, name) for name, one in others.items()}
         for path, one in {"": found, **inside, **others}.items():
             self._only_staged(path, one)
         self._only_linked(inside.values())
@@ -205,7 +193,7 @@ class Saver:
 
     def _leave_out(self, large: Mapping[str, int]) -> None:
         """Note the files of these, with their sizes, which are too large to be saved; ignored ones do not count."""
-        ignored, total, out = self._ignored(large) - self._tracked_within(), 0, set[str]()
+        ignored, total, out = self._all.ignored(large) - self._all.tracked_within(), 0, set[str]()
         for path, size in sorted(large.items(), key=lambda one: (one[1], one[0])):
             if path in ignored:
                 continue
@@ -227,7 +215,7 @@ class Saver:
         others = list(self._own_tips(own).values())
         others += [name for one in within if one.shared for name in one.references().values()]
         others += [name for traces in self._named.values() for name in traces]
-        there = [one for one in (*repositories, *self._away.values()) if one.shared]
+        there = [one for one in (*repositories, *self._all.away.values()) if one.shared]
         heads = [name for one in there for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
 
@@ -265,15 +253,15 @@ class Saver:
         except GitFailed:
             git("read-tree", head)  # the index is of no use, as after a power cut; this one reads every file again
         links = {*links_of(git("ls-files", "--stage", "-z").names), *announced(git)}
-        inner = self._below(above, self._within)
+        inner = self._all.below(above, self._all.within)
         inner = [path for path in inner if not any(path.startswith(f"{link}/") for link in links)]
-        large = sorted(self._below(above, self._large))
+        large = sorted(self._all.below(above, self._large))
         said = add_all(git, [*inner, *large])
         said += self._as_staged(git, start, above, [*inner, *links], large)
         self._made.left_out += [f"{above}: {line}" if above else line for line in said]
         for path in inner:
             if path in links:
-                self._link(git, path, self._within[above + path])
+                self._link(git, path, self._all.within[above + path])
             else:
                 self._add_below(git, path, large, above)
         tree = git("write-tree").out.strip()
@@ -284,7 +272,7 @@ class Saver:
     ) -> list[str]:
         """Have our index name what the agent's own does; returns what was not added. elsewhere: paths below which
         other repositories are. Errors: GitFailed."""
-        found = self._staged.get(above.rstrip("/"))
+        found = self._all.staged.get(above.rstrip("/"))
         if found is None:
             return []
         ours, others = staged.entries(git), {f"{path}/" for path in elsewhere}
@@ -317,109 +305,13 @@ class Saver:
         names |= set(git("ls-files", "-z", "--", f":(top,literal){path}").names)
         known = git.ask("check-ignore", "-z", "--stdin", given="\0".join(sorted(names)))
         names -= set(known.names)
-        names |= {f"{path}/{name}" for name in self._tracked(above + path) if staged.is_file(there.tree, name)}
+        names |= {f"{path}/{name}" for name in self._all.tracked(above + path) if staged.is_file(there.tree, name)}
         names -= set(but)
         self._made.left_out += add_these(git, names)
 
-    def _open_within(self, paths: Sequence[str], found: Commits) -> None:
-        """Look which repositories within are not ignored, and which of them can be read. found: the workspace's own,
-        whose references have the commits of its worktrees, too."""
-        said, ignored = self._said, self._ignored(paths)
-        for path in paths:
-            if path in ignored or path in self._away:
-                continue
-            own = git_of(said.tree, path)
-            one = Commits(own, own, said.submodules.get(path, ""))
-            if found.shared and os.path.dirname(own) == os.path.realpath(os.path.join(found.shared, "worktrees")):
-                one = Commits(own, found.shared, found.borrows)
-                self._worktrees.add(path)
-            self._within[path] = self._trusted(path, one)
-
-    def _open_away(self, found: Commits, paths: list[str], large: dict[str, int]) -> None:
-        """Look which worktrees of the workspace's own repository lie beside it, or in an ignored folder of it. paths,
-        large: what was found in the tree, to which comes what is in those beside it."""
-        top = os.path.realpath(self._said.tree)
-        folders = found.worktrees(top, self._said.was) if found.shared else {}
-        for folder, one in sorted(folders.items()):
-            path = os.path.relpath(folder, top)
-            if folder.startswith(f"{top}/") or is_below(path, {f"{outer}/" for outer in self._away}):
-                if path not in self._ignored([path]):
-                    continue  # its files are files of the work, or of the worktree around it
-            else:
-                blocking, repositories, sizes = looked_over(folder)
-                if blocking:
-                    why = "git cannot read it, and so changed files of this worktree are not saved"
-                    self._made.left_out.append(f"{path}/{blocking[0]}: {why}")
-                    continue
-                paths += [f"{path}/{inner}" for inner in repositories]
-                large |= {f"{path}/{name}": size for name, size in sizes.items()}
-            if len(self._away) >= AWAY_MAX:
-                self._made.left_out.append(f"{path}: its changed files: there are more worktrees than {AWAY_MAX}")
-                continue
-            self._away[path], self._staged[path] = one, self._index_of(one, path)
-
-    def _below(self, above: str, paths: Iterable[str]) -> list[str]:
-        """Return those of these paths that are below one, from there, and in no other worktree than that. above: with
-        its `/`."""
-        others = {f"{path}/" for path in self._away if f"{path}/" != above and f"{path}/".startswith(above)}
-        return [path[len(above) :] for path in paths if path.startswith(above) and not is_below(path, others)]
-
-    def _open_hidden(self, found: Commits) -> None:
-        """Look which repositories lie in git directories, as that of a submodule does that was taken out again."""
-        known = {os.path.realpath(one.own) for one in self._within.values() if one.own}
-        for path, one in {"": found, **self._within}.items():
-            for name, inner in one.hidden().items() if one.shared else ():
-                if os.path.realpath(inner.own) not in known:
-                    where = os.path.join(path, ".git", name)
-                    self._hidden[where] = self._trusted(where, inner)
-
-    def _trusted(self, path: str, one: Commits) -> Commits:
-        if one.own and one.trusted():
-            return one
-        self._made.left_out.append(f"{path}: the commits of the repository there, which cannot be read")
-        return Commits("", "")
-
-    def _ignored(self, paths: Collection[str]) -> set[str]:
-        """Return those of these paths that git would ignore."""
-        found = set[str]()
-        for top in ("", *self._away):
-            if mine := self._below(f"{top}/" if top else "", paths):
-                tree, index = os.path.join(self._said.tree, top), os.path.join(self._git.directory, "index-none")
-                names = (
-                    self._git.with_tree(tree, index).ask("check-ignore", "-z", "--stdin", given="\0".join(mine)).names
-                )
-                tracked = self._tracked(top) if names else set()
-                found.update(os.path.join(top, name) for name in names if name not in tracked)
-        return found
-
-    def _index_of(self, one: Commits, path: str) -> list[Entry] | None:
-        """Return what is in the index of the repository at a path; None where it has none that can be read."""
-        try:
-            return staged.staged(self._git, one.own) if one.shared else None
-        except GitFailed as failed:
-            if failed.killed:
-                raise
-            whose = f"{path}: " if path else ""
-            self._made.left_out.append(f"{whose}what it had staged: its index cannot be read: {last(failed)}")
-            return None
-
-    def _tracked(self, path: str) -> set[str]:
-        """Return the names that the repository at a path has in its index; without one, those of the commit that is
-        checked out there. Errors: GitFailed."""
-        found = self._staged.get(path)
-        if found is not None:
-            return {one.path for one in found}
-        head = {**self._within, **self._away}[path].head() if path else self._said.start
-        done = self._git.ask("ls-tree", "-r", "-z", "--name-only", head or "")
-        return set(done.names) if head and not done.code else set()
-
-    def _tracked_within(self) -> set[str]:
-        """Return the names that repositories within have in their index."""
-        return {f"{path}/{name}" for path in self._within for name in self._tracked(path)}
-
     def _only_staged(self, path: str, one: Commits) -> None:
         """Note what a repository has staged that no file and no commit has. Errors: GitFailed."""
-        found = self._staged.get(path) or []
+        found = self._all.staged.get(path) or []
         git, head = self._git, self._clean(one.head()) if one.shared else None
         commits = [self._made.commit, self._said.start, self._said.base, *([head] if head else [])]
         there = {*_EMPTY_FILES, *self._there.get(path, ())}
@@ -566,7 +458,7 @@ class Saver:
     def _submodule_files(self, path: str) -> list[str]:
         """Note the files of a submodule, where they are not those of the commit that is checked out in it; returns
         the submodules in it. Without a repository there, none of its files is. Errors: GitFailed."""
-        where, one = os.path.join(self._said.tree, path), self._within.get(path)
+        where, one = os.path.join(self._said.tree, path), self._all.within.get(path)
         if not os.path.isdir(where) or os.path.islink(where):
             return []
         return self._changed_files(path, one, "a submodule", amiss=True)
@@ -596,7 +488,7 @@ class Saver:
 
     def _elsewhere(self, found: Commits) -> None:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
-        git, was = self._git, found.visited().union(*(one.visited() for one in self._away.values()))
+        git, was = self._git, found.visited().union(*(one.visited() for one in self._all.away.values()))
         tips = self._peeled(self._own_tips(found), "", was if self._said.branch else None)
         if found.shared and not self._said.branch:
             self._made.left_out += [f"{name}: it names no commit" for name in found.torn()]

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from spoold.agents.workspace import lfs
 from spoold.agents.workspace.agent_commits import Commits
 from spoold.agents.workspace.git import Git
+from spoold.agents.workspace.worktrees import saying, worktrees
 from spoold.protocol.errors import legible
 from spoold.system.walking import walk
 
@@ -56,11 +57,19 @@ def serve(text: str) -> int:
 
 def missing(asked: Question) -> list[str]:
     """Return the files whose content is not on the remote, also those of other worktrees. Errors: GitFailed."""
-    lost, top = _missing(asked), os.path.realpath(asked.tree)
-    for folder, one in Commits(asked.own, asked.shared).worktrees(top, asked.was).items():
+    lost, top, own = _missing(asked), os.path.realpath(asked.tree), Commits(asked.own, asked.shared)
+    within = _within(asked, _submodules(asked))
+    repositories = {"": own, **{path: _at(os.path.join(top, path, ".git")) for path in within}}
+    repositories |= {f".git/{path}": one for path, one in own.hidden().items()}
+    said = [os.path.join(top, folder.path) for folder in walk(top) if ".git" in folder.files]
+    for folder, one in worktrees(top, asked.was, repositories, [*said, *saying(top)]).places.items():
         path = os.path.relpath(folder, top)
         lost += [f"{path}/{name}" for name in _missing(replace(asked, tree=folder, own=one.own))]
     return lost
+
+
+def _at(own: str) -> Commits:
+    return Commits(own, own)
 
 
 def _missing(asked: Question) -> list[str]:

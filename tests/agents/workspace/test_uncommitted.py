@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -248,7 +249,12 @@ def test_what_is_no_worktree_of_the_workspace_is_not_published(remote: Remote, t
         write(tree / ".git/worktrees/w3", {"HEAD": f"{remote.first}\n", "gitdir": f"{home}/link/.git\n"})
         saved = made.save("saved")
     assert remote.refs() == {}
-    assert (saved.beside, saved.left_out) == ((), ())
+    assert sorted(line.split(":")[0] for line in saved.beside) == [
+        "the worktree w1",
+        "the worktree w2",
+        "the worktree w3",
+    ]
+    assert (saved.amiss, saved.left_out) == ((), ())
 
 
 def test_repositories_submodules_and_what_is_staged_in_a_worktree_are_looked_at(
@@ -519,3 +525,149 @@ def test_a_beginning_of_several_names_is_named(remote: Remote, tmp_path: Path) -
         saved = made.save("saved")
     why = f"more than one commit has a name that begins with {name[:7]}"
     assert saved.left_out == (f".git/sequencer/todo: {why}",)
+
+
+IGNORED = ".worktrees/ignored"
+OUTSIDE = ("home/wt", "home/deep/er [x]", IGNORED)
+
+
+@pytest.mark.parametrize("kind", ["clone", "worktree"])
+@pytest.mark.parametrize("where", OUTSIDE)
+@pytest.mark.parametrize("owner", ["", "inner"])
+def test_a_worktree_that_was_moved_by_hand_is_beside_the_work(
+    remote: Remote, tmp_path: Path, kind: str, where: str, owner: str
+) -> None:
+    """`mv ~/wt ~/moved`: its repository has the old place, and only its own `.git` says what it is."""
+    with workspace(remote, tmp_path / "host", kind=kind) as made:
+        tree = Path(made.open())
+        folder = added_to(tree, owner, "home/was" if where.startswith("home") else ".worktrees/was")
+        place_of(tree, where).parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(place_of(tree, where))
+        write(place_of(tree, where), {"staged.txt": "staged\n"})
+        git("add", "staged.txt", cwd=place_of(tree, where))
+        write(place_of(tree, where), {"new.txt": "new\n", "staged.txt": "other\n"})
+        saved = made.save("saved")
+    assert {"new", "staged", "other"} <= texts(remote, saved), saved
+    assert saved.left_out == ()
+
+
+def added_to(tree: Path, owner: str, where: str, branch: str = "aside") -> Path:
+    """A worktree of a repository within, or of the workspace's own."""
+    if not owner:
+        return added(tree, where, branch)
+    if not (tree / owner / ".git").exists():
+        commit(within(tree, owner), {"i.txt": "i\n"})
+    if where.startswith(".worktrees"):
+        write(tree, {".gitignore": "/.worktrees\n"})
+    git("worktree", "add", "-q", "-b", branch, str(place_of(tree, where)), cwd=tree / owner)
+    return place_of(tree, where)
+
+
+def texts(remote: Remote, saved: SavedWork) -> set[str]:
+    return {git("cat-file", "-p", one, cwd=remote.path) for one in objects(remote, saved)}
+
+
+@pytest.mark.parametrize("where", ["home/other", IGNORED, "in/the tree", "away"])
+@pytest.mark.parametrize("owner", ["inner", ".git/modules/gone", "home/wt/inner", "submodule"])
+def test_changed_files_of_a_worktree_of_another_repository_are_saved(
+    remote: Remote, tmp_path: Path, where: str, owner: str
+) -> None:
+    """Of a repository within, of one that only the git directory has, of one in a worktree, and of a submodule."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        top = place_of(tree, owner)
+        if owner.startswith("home"):
+            added(tree, "home/wt")
+        first = commit(within(top.parent, top.name), {"i.txt": "i\n"})
+        if owner == "submodule":
+            git("add", "submodule", cwd=tree)
+        folder = tmp_path / "away" if where == "away" else place_of(tree, where)
+        if where.startswith(".worktrees"):
+            write(tree, {".gitignore": "/.worktrees\n"})
+        git("worktree", "add", "-q", "-b", "aside", str(folder), cwd=top)
+        write(folder, {"staged.txt": "staged\n"})
+        git("add", "staged.txt", cwd=folder)
+        write(folder, {"new.txt": "new\n", "staged.txt": "other\n"})
+        saved = made.save("saved")
+        again = made.save("again")
+    wanted = {"staged"} if where == "away" else {"staged", "new", "other"}
+    assert wanted <= texts(remote, saved), saved
+    assert first in objects(remote, saved)
+    assert saved.left_out == ()
+    assert again.more == saved.more
+    assert any(f"its folder {folder} is out of reach" in line for line in saved.beside) == (where == "away")
+
+
+def test_worktrees_of_several_repositories_in_each_other_are_saved(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        outer = added_to(tree, "inner", "home/outer", "outer")
+        git("worktree", "add", "-q", "-b", "mine", str(outer / "mine"), cwd=tree)
+        deep = within(outer, "deep")
+        commit(deep, {"d.txt": "d\n"})
+        git("worktree", "add", "-q", "-b", "deeper", str(outer / "mine/deeper"), cwd=deep)
+        git("worktree", "add", "-q", "-b", "copy", str(tree.parent / "home/copied"), cwd=tree)
+        shutil.copytree(tree.parent / "home/copied", tree.parent / "home/copy")
+        folders = (outer, outer / "mine", deep, outer / "mine/deeper", *(tree.parent.glob("home/cop*")))
+        for number, folder in enumerate(folders):
+            write(folder, {f"new-{number}.txt": f"new {number}\n"})
+        saved = made.save("saved")
+    assert {f"new {number}" for number in range(6)} <= texts(remote, saved), saved
+    assert saved.left_out == ()
+
+
+@pytest.mark.parametrize("how", ["gone", "a pipe", "a link", "garbage", "pruned"])
+@pytest.mark.parametrize("where", OUTSIDE)
+@pytest.mark.parametrize("owner", ["", "inner"])
+def test_a_worktree_that_is_cut_off_from_its_repository_is_named(
+    remote: Remote, tmp_path: Path, how: str, where: str, owner: str
+) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        folder = added_to(tree, owner, where)
+        if how == "pruned":
+            shutil.rmtree(tree / owner / ".git/worktrees")
+        else:
+            (folder / ".git").unlink()
+        if how == "a pipe":
+            os.mkfifo(folder / ".git")
+        elif how == "a link":
+            (folder / ".git").symlink_to(tree / ".git")
+        elif how == "garbage":
+            (folder / ".git").write_text("gitdir: /nowhere\n")
+        saved = made.save("saved")
+    why = "it and its repository do not name each other any more, and so its files are not saved"
+    assert saved.left_out == (f"{os.path.relpath(folder, tree)}: a worktree: {why}",)
+
+
+def test_a_folder_that_is_no_worktree_any_more_is_nothing_to_say(remote: Remote, tmp_path: Path) -> None:
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        for name in ("empty", "another", "in the tree"):
+            folder = added(tree, "in the tree" if name == "in the tree" else f"home/{name}", name.replace(" ", "-"))
+            (folder / ".git").unlink()
+            if name != "in the tree":
+                shutil.rmtree(folder)
+                folder.mkdir()
+        (tree.parent / "home/another").rmdir()
+        within(tree.parent / "home", "another")
+        saved = made.save("saved")
+    assert "in the tree/a.txt" in remote.files(saved.ref)
+    assert (saved.beside, saved.left_out) == ((), ())
+
+
+@pytest.mark.parametrize("owner", ["", "inner"])
+def test_a_worktree_that_nobody_else_can_see_is_named(remote: Remote, tmp_path: Path, owner: str) -> None:
+    """As in /tmp, which is gone with its sandbox. Whether it had changed files, nobody can know."""
+    with workspace(remote, tmp_path / "host") as made:
+        tree = Path(made.open())
+        if owner:
+            commit(within(tree, owner), {"i.txt": "i\n"})
+        git("worktree", "add", "-q", "-b", "aside", str(tmp_path / "gone"), cwd=tree / owner)
+        shutil.rmtree(tmp_path / "gone")
+        write(tree, {"w.txt": "work\n"})
+        saved = made.save("saved")
+    why = "is out of reach, and so only what was committed or staged there is saved"
+    said = f"{owner}: " * bool(owner) + f"the worktree gone: its folder {tmp_path}/gone {why}"
+    assert said in saved.beside
+    assert (saved.left_out, saved.amiss) == ((), ())
