@@ -8,9 +8,10 @@ Touches: processes.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 
-from tools.hostility.agents.place import CLONE, REPOSITORY, SAVED, Place, block, clear, put
+from tools.hostility.agents.place import CLONE, REPOSITORY, SAVED, Place, block, clear, pipe, put
 
 
 @block("make")
@@ -190,12 +191,22 @@ def named_objects(place: Place) -> None:
 
 @block("make", CLONE)
 def worktree_elsewhere(place: Place) -> None:
-    """Make a worktree in the home, or in an ignored folder, and change files there; some of it is staged."""
+    """Make a worktree in the home, or in an ignored folder, of this repository or of one within, and change files
+    there; some of it is staged. One may be moved by hand, or lose what says whose worktree it is."""
     place.write("ignored-trees/.gitignore", b"*\n")
     place.ignored.append(b"ignored-trees")
-    for number in range(2):
-        folder = f"{place.chance.choice((place.home, f'{place.tree}/ignored-trees'))}/worktree-{number}"
-        place.git("worktree", "add", "-q", "-b", f"elsewhere-{number}", folder)
+    inner = f"{place.tree}/has-worktrees"
+    place.git("init", "-q", inner)
+    put(f"{inner}/data.txt", place.text())
+    place.git("add", "data.txt", at=inner)
+    place.git("commit", "-q", "-m", "within", at=inner)
+    for number in range(3):
+        top = place.chance.choice((place.home, f"{place.tree}/ignored-trees"))
+        owner, folder = place.chance.choice((place.tree, inner)), f"{top}/worktree-{number}"
+        place.git("worktree", "add", "-q", "-b", f"elsewhere-{number}", folder, at=owner)
+        if place.chance.random() < 0.3:
+            os.rename(folder, f"{top}/moved-worktree-{number}")
+            folder = f"{top}/moved-worktree-{number}"
         for name in ("data.txt", "below/new"):
             put(f"{folder}/{name}", data := place.text())
             place.made(place.git("hash-object", "-w", "--stdin", given=data), f"worktree-{number}")
@@ -203,6 +214,11 @@ def worktree_elsewhere(place: Place) -> None:
             place.git("add", "data.txt", at=folder)
             put(f"{folder}/data.txt", data := place.text())
             place.made(place.git("hash-object", "-w", "--stdin", given=data), f"worktree-{number}")
+        if place.chance.random() < 0.2 and not os.path.basename(folder).startswith("moved"):
+            place.chance.choice((clear, pipe))(f"{folder}/.git")
+    if place.sandboxed:  # where nobody can look: nothing of it can be asked back
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            place.git("worktree", "add", "-q", "--detach", f"/tmp/worktree-{place.seed}")
 
 
 @block("make")

@@ -179,9 +179,11 @@ BLOCKS: dict[str, Block] = {}
 def block(
     stage: str, kinds: tuple[str, ...] = SAVED, **wants: object
 ) -> Callable[[Callable[[Place], None]], Callable[[Place], None]]:
-    """Enter a block under its name."""
+    """Enter a block under its name. Errors: ValueError for one that is taken."""
 
     def enter(function: Callable[[Place], None]) -> Callable[[Place], None]:
+        if function.__name__ in BLOCKS:
+            raise ValueError(f"two blocks have the name {function.__name__}")
         BLOCKS[function.__name__] = Block(function.__name__, stage, function, kinds, wants)
         return function
 

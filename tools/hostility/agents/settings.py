@@ -92,7 +92,7 @@ def config_worktree(place: Place) -> None:
 
 
 @block("set", REPOSITORY, sandbox=False)
-def worktree_elsewhere(place: Place) -> None:
+def tree_elsewhere(place: Place) -> None:
     """A setting that says that the tree is elsewhere, or that there is none."""
     add(f"{place.shared}/config", f"[core]\nworktree = {place.canary}\nbare = true\n".encode())
     place.write("worktree-elsewhere.txt")
@@ -177,7 +177,7 @@ def git_directories(place: Place) -> None:
 
 
 @block("set", ("cwd",), sandbox=True, kind="cwd", base="submodule")
-def replaced(place: Place) -> None:
+def repositories_replaced(place: Place) -> None:
     """A repository of its own in the place of each one below the top, whose folders it moves out of the way."""
     trap = place.trap()
     inner = [folder for folder, names, files in os.walk(place.tree) if ".git" in (*names, *files)]
