@@ -208,7 +208,7 @@ def test_cancelling_says_who_asked_and_why() -> None:
     for task_id, message in (("b", "asked for by ann: wrong input"), ("c", "asked for by an unknown user")):
         token = made.find(task_id)
         assert token.result is not None
-        assert token.result["error"] == {"code": "CANCELLED", "message": message, "cause": None}
+        assert token.result["error"] == {"code": "CANCELLED", "message": message, "cause": None, "origin": None}
         assert token.result["status"] == "cancelled"
 
 

@@ -45,6 +45,7 @@ def content(tree: Path, text: str) -> str:
     return given(tree, text, "hash-object", "-w", "--stdin")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("how", ["a tree", "a content", "a tag of a tree", "a tag of a tag of a content"])
 @pytest.mark.parametrize("inner", ["", "inner"])
 @pytest.mark.parametrize("torn", [False, True])
@@ -186,6 +187,7 @@ def added(tree: Path, where: str, branch: str = "aside") -> Path:
     return place_of(tree, where)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", ["clone", "worktree"])
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("committed", [True, False])
@@ -214,6 +216,7 @@ def test_changed_files_of_a_worktree_are_beside_the_work(
     assert again.more == saved.more
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("how", ["clean", "gone", "another in its place", "moved by hand", "locked"])
 def test_a_worktree_without_changes_is_nothing_to_say(remote: Remote, tmp_path: Path, where: str, how: str) -> None:
@@ -362,6 +365,7 @@ def test_patches_that_are_still_to_be_applied_are_beside_the_work(remote: Remote
     assert saved.left_out == ()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", ["work.bundle", "any/deep/er.txt", "rr-cache/1/preimage", "lost-found/other/x"])
 @pytest.mark.parametrize("where", [".git", "inner/.git", ".git/modules/gone", ".git/worktrees/aside"])
 def test_files_that_only_a_git_directory_has_are_beside_the_work(
@@ -417,7 +421,7 @@ def test_files_of_a_git_directory_are_kept_up_to_a_bound(
         saved = made.save("saved")
         assert saved.left_out[:2] == (
             ".git/b.bundle: it has 2 MiB, and 3 MiB of such files are saved",
-            ".git/new\nline: it cannot be read",
+            ".git/new\\nline: it cannot be read",
         )
         assert any("d/git~1: its name means" in line for line in saved.left_out), saved.left_out
         assert "a.bundle" in files_below(remote, saved)
