@@ -56,11 +56,11 @@ def serve(text: str) -> int:
 
 
 def missing(asked: Question) -> list[str]:
-    """Return the files whose content is not on the remote, also those of other worktrees. Errors: GitFailed."""
+    """Return the files whose content is not on the remote, also those of other worktrees, but for
+    submodules: another remote has theirs. Errors: GitFailed."""
     lost, top, own = _missing(asked), os.path.realpath(asked.tree), Commits(asked.own, asked.shared)
     within = _within(asked, _submodules(asked))
     repositories = {"": own, **{path: _at(os.path.join(top, path, ".git")) for path in within}}
-    repositories |= {f".git/{path}": one for path, one in own.hidden().items()}
     said = [os.path.join(top, folder.path) for folder in walk(top) if ".git" in folder.files]
     for folder, one in worktrees(top, asked.was, repositories, [*said, *saying(top)]).places.items():
         path = os.path.relpath(folder, top)

@@ -52,7 +52,7 @@ def saying(tree: str) -> list[str]:
     for name in names:  # each of them may be a mount of its own
         place = os.path.join(top, name)
         for folder in walk(place) if place != os.path.realpath(tree) else ():
-            if folder.path and ".git" in folder.files:
+            if ".git" in folder.files:
                 found.append(os.path.join(place, folder.path))
             folder.folders[:] = [one for one in folder.folders if one != ".git"]
     return found

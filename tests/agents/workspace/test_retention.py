@@ -134,12 +134,21 @@ def test_what_came_into_it_after_the_last_save_is_no_more_removed_than_seen(remo
 
 
 @pytest.mark.parametrize("where", ["home/wt", "tree/ignored/wt", "beside"])
-def test_files_of_another_worktree_are_looked_at_before_it_goes(remote: Remote, host: Path, where: str) -> None:
+@pytest.mark.parametrize("owner", ["", "inner"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_files_of_another_worktree_are_looked_at_before_it_goes(
+    remote: Remote, host: Path, where: str, owner: str, moved: bool
+) -> None:
     with workspace(remote, host) as made:
         tree = Path(made.open())
         folder = tree.parent / where
         write(tree, {".gitignore": "ignored\nnoise\n"})
-        git("worktree", "add", "-q", str(folder), cwd=tree)
+        if owner:
+            git("init", "-q", owner, cwd=tree)
+            git("commit", "-q", "--allow-empty", "-m", "x", cwd=tree / owner)
+        git("worktree", "add", "-q", "-b", "wt", f"{folder}{'-was' * moved}", cwd=tree / owner)
+        if moved:
+            Path(f"{folder}-was").rename(folder)
         write(folder, {"b.txt": "b\n", ".gitignore": "noise\n", "noise": "x\n"})
         made.save("saved")
     write(folder, {"late.txt": "late\n"})
