@@ -32,6 +32,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "wait": ("wait", "known", "--timeout", "0.1"),
     "cancel": ("cancel", "known"),
     "retry": ("retry", "known"),
+    "priority": ("priority", "high", "known"),
     "history": ("history", "known"),
     "events": ("events",),
     "workers": ("workers",),

@@ -636,7 +636,7 @@ def test_what_is_staged_in_another_worktree_is_beside_the_work(remote: Remote, t
         write(tmp_path / "aside", {"f.txt": "staged there\n"})
         git("add", "f.txt", cwd=tmp_path / "aside")
         saved = made.save("saved")
-    told = [line for line in saved.beside if "the worktree aside" in line]
+    told = [line for line in saved.beside if "the worktree aside: what was staged" in line]
     assert len(told) == 1
     assert "f.txt" in told[0]
     commits = git("rev-list", saved.more, cwd=remote.path).splitlines()
