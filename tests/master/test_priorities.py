@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 
 import pytest
 
-from spoold.protocol.names import TaskName, rank_of
+from spoold.master.people import requests
+from spoold.protocol.names import TaskName, key, rank_of
 from spoold.store.journal import Reader
 from tests.support.cluster import Cluster
 
@@ -147,3 +149,22 @@ def test_among_claims_limits_and_a_second_leader_no_task_is_lost_or_counted_twic
         made.advance(2)
     assert {made.state(task_id) for task_id in tasks} == {"completed"}
     assert made.troubles == ["m1: crashed"]
+
+
+def test_what_it_costs_does_not_grow_with_the_number_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request looked through all of them for a later one about its task."""
+    asked, each = Counter[str](), []
+    monkeypatch.setattr(requests, "key", lambda name: (asked.update([name]), key(name))[1])
+    for count in (50, 400):
+        made = Cluster()
+        made.master("m1")
+        for number in range(count):
+            drop(made, f"t{number}")
+        made.settle()
+        for number in range(count):
+            ask(made, HIGH, f"t{number}")
+        asked.clear()
+        made.settle()
+        assert made.fs.list("control") == []
+        each.append(asked.total() / count)
+    assert each[1] <= 2 * each[0]

@@ -51,7 +51,8 @@ class Requests:
 
     unknown_since: since when (monotonic, s) nothing could be done; told: requests in the journal; doubted: useless
     requests, by a look that may be older than they are; over: requests that were carried out, and whether the file is
-    gone; needs: the keys of the parents of tasks to be retried.
+    gone; needs: the keys of the parents of tasks to be retried; latest: of the requests for priorities of this step,
+    by task, when the last one was made: the end of its UNIQUE.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class Requests:
         self._doubted: set[Request] = set()
         self._over: dict[Request, bool] = {}
         self._needs: dict[Request, tuple[str, ...]] = {}
+        self._latest: dict[str, str] = {}
         self._endings = Endings()
         self._reservations = Reservations()
         self.of_tasks = TaskRequests()
@@ -71,6 +73,11 @@ class Requests:
         self._endings.step(desk)
         self._reservations.step(desk)
         self.of_tasks.step(desk)
+        self._latest.clear()
+        for request in desk.view.requests:  # once: people change whole batches
+            if request.verb is Verb.PRIORITY and (asked := rank_asked(request)) is not None:
+                task_key = key(request.target)
+                self._latest[task_key] = max(self._latest.get(task_key, ""), asked[1])
         for request in desk.some(filter(self._told_of, desk.view.requests), "requests"):
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
@@ -98,7 +105,7 @@ class Requests:
         elif request.verb is Verb.RETRY:
             self._retry(desk, request)
         elif request.verb is Verb.PRIORITY:
-            if _rank(desk, request):
+            if _rank(desk, request, self._latest.get(key(request.target), "")):
                 self._done(desk, request)
             else:
                 self._forget_unknown(desk, request)
@@ -231,16 +238,15 @@ def _cancel(desk: Desk, request: Request) -> bool:
     return desk.fail(place, name, error, Status.CANCELLED)
 
 
-def _rank(desk: Desk, request: Request) -> bool:
+def _rank(desk: Desk, request: Request, latest: str) -> bool:
     """Give a task the priority that was asked for; True when there is nothing left to do. One that runs gets it when
-    it waits again. Of several requests for one task the last one counts. Errors: OSError.
+    it waits again. latest: when the last one for the task was made, which alone counts. Errors: OSError.
     """
     asked = rank_asked(request)
     if asked is None:
         desk.journal.note("IGNORED", request.target, request=request.verb, why="its name says no priority")
         return True
-    same = (one for one in desk.view.requests if one.verb is request.verb and key(one.target) == key(request.target))
-    if any(other[1] > asked[1] for other in map(rank_asked, same) if other is not None):
+    if asked[1] < latest:
         return True
     place = desk.view.place(key(request.target))
     archived = place is None and key(request.target) in desk.view.archived

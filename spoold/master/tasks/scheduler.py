@@ -224,7 +224,8 @@ def rank_anew(desk: Desk, place: Place, task: TaskName, rank: int) -> bool:
         return False
     lane, anew = place.directory.partition("/")[2], replace(task, rank=rank)
     if not _to_waiting(desk, place.path, anew, own_lane(lane), content, "RANKED", priority=f"{rank_of(0) - rank}"):
-        desk.doubt(key(task.id))  # a worker was quicker, or it is not moved yet: the next look shows which
+        if not desk.step.denied:
+            desk.doubt(key(task.id))  # a worker was quicker, or it is not moved yet: the next look shows which
         return False
     if place.state is State.READY:
         _stands_back(desk, place, task, lane)
