@@ -24,7 +24,7 @@ from spoold.protocol import amount, codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Heartbeat
 from spoold.protocol.lifecycle import Mover, State
-from spoold.protocol.names import EndedName, EventsName, is_node, key, parse_ended, parse_events, parse_task
+from spoold.protocol.names import EndedName, EventsName, TaskName, is_node, key, parse_ended, parse_events, parse_task
 from spoold.protocol.result import Code, Error, Status, Total, own_reason
 from spoold.rules.attempts import attempt_outcome as outcomes
 from spoold.rules.attempts import end_conditions, retry_rule
@@ -215,7 +215,9 @@ class Settling:
                     judged.append((attempt, self._judge_safely(attempt, ledger)))
                 except OSError as error:
                     attempt.warn(f"the outcome of {attempt.name.id} cannot be decided yet: {error.strerror}")
-        return done + [attempt for attempt, verdict in self._publish(judged) if self._commit_safely(attempt, verdict)]
+        written = self._publish(judged)
+        self._company.forget()  # what others decided meanwhile counts
+        return done + [attempt for attempt, verdict in written if self._commit_safely(attempt, verdict)]
 
     def _judge_safely(self, attempt: Attempt, ledger: Ledger) -> Conclusion:
         """Judge an attempt. If spoold cannot handle what it left, its end counts as it was, without that."""
@@ -389,8 +391,8 @@ class Settling:
                 return True
             if any(attempt.ended in names_in(fs, state) for state in (State.COMPLETED, State.FAILED)):
                 return True
-            told = [name for name in map(parse_ended, names_in(fs, layout.RESULTS)) if name is not None]
-            return all(one.decider == attempt.worker for one in told if (key(one.id), one.attempt) == mine)
+            told = self._company.ended(attempt.name)
+            return all(one.decider == attempt.worker for one in told if one.attempt == attempt.name.attempt)
         except OSError:
             return True
 
@@ -576,7 +578,7 @@ class Company:
         self._store = store
         self._claiming: list[str] | None = None
         self._beats: dict[str, Heartbeat] = {}
-        self._results: list[EndedName] | None = None
+        self._results: dict[str, list[EndedName]] | None = None
 
     def forget(self) -> None:
         """Forget what was seen so far: it is old."""
@@ -593,12 +595,17 @@ class Company:
             return others
         return others - self._tried(attempt, others)
 
-    def _tried(self, attempt: Attempt, others: Collection[str]) -> set[str]:
+    def ended(self, name: TaskName) -> list[EndedName]:
+        """Return the attempts of a task that have a record. Errors: OSError."""
         if self._results is None:
-            found = map(parse_ended, self._store.fs.list(layout.RESULTS))
-            self._results = [ended for ended in found if ended is not None]
-        mine, before = key(attempt.name.id), attempt.name.attempt
-        told = [e for e in self._results if key(e.id) == mine and e.attempt < before and e.decider in others]
+            self._results = {}
+            for found in map(parse_ended, names_in(self._store.fs, layout.RESULTS)):
+                if found is not None:
+                    self._results.setdefault(key(found.id), []).append(found)
+        return self._results.get(key(name.id), [])
+
+    def _tried(self, attempt: Attempt, others: Collection[str]) -> set[str]:
+        told = [e for e in self.ended(attempt.name) if e.attempt < attempt.name.attempt and e.decider in others]
         return {ended.decider for ended in told if self._could_not(ended)}
 
     def _could_not(self, ended: EndedName) -> bool:

@@ -50,7 +50,8 @@ class HandlerNotes:
         if self._folders and idle and now >= self._due:
             self._due = now + LOOK_EVERY_S
             self._thread = threading.Thread(target=self._look, name="notes", daemon=True)
-            self._thread.start()
+            with suppress(RuntimeError):  # the machine has no thread to give: the last answer holds
+                self._thread.start()
 
     def _look(self) -> None:
         self.told = tuple(note for folder in self._folders for note in notes_in(folder, self._spool))
