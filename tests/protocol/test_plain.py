@@ -309,6 +309,18 @@ def test_a_plain_file_of_a_node_is_that_of_its_model(whole: BaseModel, data: st.
 
 
 @pytest.mark.parametrize("whole", [BEAT, PICTURE], ids=["heartbeat", "snapshot"])
+@pytest.mark.parametrize("new", [0, "x", [], {}, None, True])
+def test_no_field_takes_what_its_model_refuses(whole: BaseModel, new: Any) -> None:
+    """`capabilities.instead` and `running.instead_of` were in no shape, so anything went there."""
+    value = json.loads(codec.dump(whole))
+    for path in paths(value)[1:]:
+        other = changed(value, path, new)
+        plain: Any = plain_status.heartbeat(other) if isinstance(whole, Heartbeat) else plain_status.snapshot(other)
+        if plain is not None:
+            same(plain, type(whole).model_validate(other))
+
+
+@pytest.mark.parametrize("whole", [BEAT, PICTURE], ids=["heartbeat", "snapshot"])
 def test_what_a_node_writes_is_plain(whole: BaseModel) -> None:
     value = json.loads(codec.dump(whole))
     plain: Any = plain_status.heartbeat(value) if isinstance(whole, Heartbeat) else plain_status.snapshot(value)

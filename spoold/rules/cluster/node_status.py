@@ -7,6 +7,7 @@ it. Only the caller says that a worker is dead. Whatever a node notes, each face
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from spoold.protocol.amount import amount, clip, some
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
@@ -18,6 +19,8 @@ DEAD = "dead"
 ASLEEP = "asleep"
 # So many notes of one node are shown, and so many characters of each: a picture has those of all nodes.
 NOTES_MAX, NOTE_MAX = 20, 1000
+# So many error codes of one node are repeated in a picture.
+ENDINGS_MAX = 50
 
 
 def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) -> Node:
@@ -43,7 +46,7 @@ def node_of(beat: Heartbeat, claims: Iterable[TaskName], *, dead: bool = False) 
         tasks=tasks,
         since=beat.at if state == ASLEEP else "",
         notes=bounded((*beat.left, *beat.notes, *_withheld(can))),
-        endings=beat.endings,
+        endings=dict(islice(beat.endings.items(), ENDINGS_MAX)),
         spent=beat.spent,
     )
 

@@ -21,8 +21,9 @@ from spoold.protocol.snapshot import History, Minute, Node
 from spoold.protocol.timestamps import moment
 
 MINUTE_S, KEPT = 60, 60
-# Of each minute so many causes are kept; those of rejected drops are sentences, and kept for so many minutes.
-CAUSES, TOLD = 8, 10
+# Of each minute so many causes are kept; those of rejected drops are sentences, and kept for so many minutes. Workers
+# and members choose the words: within a minute so many different ones are counted.
+CAUSES, TOLD, WORDS_MAX = 8, 10, 100
 
 
 @dataclass(slots=True)
@@ -136,7 +137,8 @@ def _amounts(total: Total | None) -> tuple[float, float]:
 
 def _count(total: Counter[str], counts: Mapping[str, int]) -> None:
     for name, count in counts.items():
-        total[name] = plus(total[name], count)
+        if name in total or len(total) < WORDS_MAX:
+            total[name] = plus(total[name], count)
 
 
 def _stamp(wall: float) -> str:
