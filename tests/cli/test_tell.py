@@ -130,6 +130,16 @@ def test_an_ended_task_shows_what_it_had(root: Path, run: Run) -> None:
     assert "told         ada@desk at x, given to attempt 1: Use v2." in run("show", "done").out
 
 
+def test_several_attempts_that_were_given_a_message_are_named_as_several(root: Path, run: Run) -> None:
+    said = [{"name": "1", "by": "ada@desk", "at": "x", "text": "Use v2."}]
+    task(root)
+    result = {"task_id": "edit", "worker_id": "w-aaaaa", "status": "failure", "completed_at": "x", "duration_s": 1}
+    for attempt, session in ((1, "one"), (2, "two"), (3, "two")):
+        output = {"told": said, "session": session}
+        put(root, f"results/edit.{attempt}.w-aaaaa.json", {**result, "attempt": attempt, "output": output})
+    assert "told         ada@desk at x, given to attempts 1 and 2: Use v2." in run("show", "edit").out
+
+
 def test_history_tells_it(root: Path, run: Run) -> None:
     end(root, "done")
     detail = {"by": "ada@desk", "tell": "Use v2."}

@@ -14,8 +14,9 @@ def asked(name: str, text: str) -> Requested:
     return Requested(Request(Verb.TELL, "t", name), by="ada", at="x", tell=text)
 
 
-def result(attempt: int, told: Any) -> Result:
-    said = {"task_id": "t", "attempt": attempt, "worker_id": "w", "status": "failure", "output": {"told": told}}
+def result(attempt: int, told: Any, session: str = "") -> Result:
+    output = {"told": told, **({"session": session} if session else {})}
+    said = {"task_id": "t", "attempt": attempt, "worker_id": "w", "status": "failure", "output": output}
     return Result.model_validate({**said, "completed_at": "2026-01-01T00:00:00Z", "duration_s": 1})
 
 
@@ -36,6 +37,16 @@ def test_what_was_given_in_vain_or_never_is_listed_as_the_journal_has_it() -> No
     first = Result.model_validate({**result(1, []).model_dump(), "output": {"untold": vain}})
     found = messages((), [first, result(2, [{"name": "1", "text": "a"}])], None, None)
     assert [(one.name, one.text, one.attempts) for one in found] == [("1", "a", (1, 2)), ("2", "late", ())]
+
+
+def test_an_attempt_that_goes_on_in_a_session_is_not_given_what_that_has() -> None:
+    """`spool show` said "given to attempt 1, 2" of one message in one session."""
+    had = [{"name": "1", "text": "a"}]
+    results = [result(1, had, "s"), result(2, had, "s"), result(3, had, "new")]
+    [one] = messages((), results, 4, {"told": ["1"], "session": "new"})
+    assert one.attempts == (1, 3)
+    [one] = messages((), results, 4, {"told": ["1"]})
+    assert one.attempts == (1, 3, 4), "of which session that is, is not known"
 
 
 def test_when_a_message_is_given_is_said_as_it_is() -> None:

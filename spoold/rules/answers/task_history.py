@@ -184,7 +184,7 @@ def _from_result(result: Result) -> Chapter:
 @dataclass(frozen=True, slots=True)
 class Told:
     """One message. name: of it; by: who told it; at: RFC 3339, by the sender's clock; attempts: those that were
-    given it, or whose conversation had it; none while none was."""
+    given it; none while none was. One that goes on in the session of an attempt before has it, and is not given it."""
 
     name: str
     by: str
@@ -209,20 +209,33 @@ def messages(
     progress: its last report.
     """
     known: dict[str, Message] = {}
-    attempts: dict[str, list[int]] = {}
+    given: dict[str, dict[int, str]] = {}  # by message: attempt → session, '' for an unknown one
     for result in results:
+        session = _session(result.output)
         for one in told_in(result.output):
             known[one.name] = one
-            attempts.setdefault(one.name, []).append(result.attempt)
-        for one, given in untold_in(result.output):
+            given.setdefault(one.name, {})[result.attempt] = session
+        for one, was in untold_in(result.output):
             known.setdefault(one.name, one)
-            if given:
-                attempts.setdefault(one.name, []).append(result.attempt)
+            if was:
+                given.setdefault(one.name, {}).setdefault(result.attempt, "")
     for asked in tells(standing):
         known.setdefault(asked.unique, Message(asked.unique, asked.by, asked.at, asked.tell))
     for name in names_in(progress) if running is not None else ():
-        attempts.setdefault(name, []).append(running or 0)
+        given.setdefault(name, {}).setdefault(running or 0, _session(progress))
     found = sorted(known.values(), key=lambda one: one.name)
-    return [
-        Told(one.name, one.by, one.at, one.text, tuple(dict.fromkeys(attempts.get(one.name, ())))) for one in found
-    ]
+    return [Told(one.name, one.by, one.at, one.text, _first_of_each(given.get(one.name, {}))) for one in found]
+
+
+def _first_of_each(given: Mapping[int, str]) -> tuple[int, ...]:
+    """Return the attempts with which a session had a message first, of attempts with their sessions."""
+    sessions = list(given.values())
+    return tuple(
+        attempt for at, (attempt, session) in enumerate(given.items()) if not session or session not in sessions[:at]
+    )
+
+
+def _session(said: Any) -> str:
+    """Return the session that an output, or a report of progress, names; '' for none."""
+    session = said.get("session") if isinstance(said, Mapping) else None
+    return session if isinstance(session, str) else ""

@@ -225,7 +225,8 @@ def _parents(spool: SpoolClient, info: TaskInfo, known: Known) -> Iterator[tuple
 def _had_by(info: TaskInfo, attempts: Sequence[int]) -> str:
     """Return which attempts were given a message."""
     if attempts:
-        return f"given to attempt {', '.join(map(str, attempts))}"
+        *first, last = map(str, attempts)
+        return f"given to attempts {', '.join(first)} and {last}" if first else f"given to attempt {last}"
     return "never given" if info.completed_at else "not given yet"
 
 
