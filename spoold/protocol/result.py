@@ -218,7 +218,7 @@ def unsaved_of(output: Any) -> str:
     if not worker or not folder:
         return ""
     brings = f": `{push}` there brings it to the remote, and so does the next task there with that repository"
-    return f"its work is on {worker} alone, in {folder}{brings if push else ''}"
+    return f"when it ended, its work was on {worker} alone, in {folder}{brings if push else ''}"
 
 
 def _word(said: Any, name: str) -> str:

@@ -118,9 +118,9 @@ PUSH = "spool workspace gc --dir /c"
     [
         (
             {**LEFT, "push": PUSH},
-            f"; its work is on w-1 alone, in /c/work/t.0: `{PUSH}` there {BRINGS}",
+            f"; when it ended, its work was on w-1 alone, in /c/work/t.0: `{PUSH}` there {BRINGS}",
         ),
-        (LEFT, "; its work is on w-1 alone, in /c/work/t.0"),
+        (LEFT, "; when it ended, its work was on w-1 alone, in /c/work/t.0"),
         ({"worker": "w-1"}, ""),
         ({"worker": 1, "folder": "/c"}, ""),
         ("x", ""),
