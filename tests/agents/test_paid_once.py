@@ -227,6 +227,33 @@ def test_a_command_that_cannot_be_started_is_tried_again_without_the_agent(tmp_p
     assert (place.run().code, place.payments) == (0, 1)
 
 
+@pytest.mark.parametrize("setup", [False, True])
+def test_work_stays_accepted_over_an_attempt_that_never_begins(tmp_path: Path, setup: bool) -> None:
+    """On another machine each: the remote was away for the second, or its setup failed, and the third paid again."""
+    line = COUNTS.format(top=tmp_path, fails="exit 3")
+    place = Place(tmp_path, moves=True, then="command", then_command=["sh", "-c", line])
+    first = place.run()
+    assert (first.code, place.payments) == (1, 1), first.said
+    place.next(first.result, 2)
+    away = Path(f"{place.remote.path}.away")
+    if setup:
+        place.workspace["setup"] = ["false"]
+    else:
+        place.remote.path.rename(away)
+    second = place.run()
+    assert (second.code, "tokens_used" in second.result) == (1 if setup else 75, False), second.said
+    if setup:
+        del place.workspace["setup"]
+    else:
+        away.rename(place.remote.path)
+    (tmp_path / "runs").write_text("x\nx\n")
+    place.next(second.result, 3)
+    third = place.run()
+    assert (third.code, third.result["outcome"], place.payments) == (0, "done", 1), third.said
+    assert third.result["changed_files"] == ["b.txt"]
+    assert "tokens_used" not in third.result
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_an_end_of_the_attempt_during_the_command_pays_nothing_twice(tmp_path: Path, number: signal.Signals) -> None:
     up = tmp_path / "up"

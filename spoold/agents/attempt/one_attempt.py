@@ -260,6 +260,17 @@ class Attempt:
         own = {name: output.get(name) for name in ("session", "text", "accepted")}
         return {**own, "counted": True}
 
+    def _accepted_before(self) -> dict[str, Any]:
+        """Return what says that the work of the attempt before was accepted, for the one after this, which has not
+        come to it; {} where it was not."""
+        before = self._contract.previous()
+        output = before.get("output") if isinstance(before, dict) else None
+        if not isinstance(output, dict) or not isinstance(output.get("accepted"), list):
+            return {}
+        used = output.get("session_usage", output.get("usage"))
+        names = ("accepted", "workspace", "session", "text")
+        return {name: output[name] for name in names if name in output} | ({"session_usage": used} if used else {})
+
     def _remember(self, done: Mapping[str, Any]) -> None:
         """Take up the end of the attempt before, whose work could not be pushed then: nobody is paid for it twice."""
         _say("the work of the attempt before is pushed now; its agent had ended, and is not started again")
@@ -508,6 +519,8 @@ class Attempt:
         result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
         if self._accepted and end.outcome not in ending.GOOD:
             result["accepted"] = checks
+        elif not self._worked:
+            result |= self._accepted_before()
         result |= {**self._told, **self._inbox.had, **self._inbox.untold}
         result |= {"session_lost": self._lost} if self._lost else {}
         result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
