@@ -8,15 +8,17 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spoold.agents.workspace.attempt_workspace import collect
-from spoold.agents.workspace.workspace_layout import Places
+from spoold.agents.workspace.room import NoRoom
+from spoold.agents.workspace.workspace_layout import Places, take
 from tests.agents.attempts import PATIENCE_S, Desk, Ended
-from tests.agents.workspace.repos import Remote
+from tests.agents.workspace.repos import Remote, workspace
 from tests.cli.commands import spool
 from tests.runner.processes import eventually
 
@@ -54,6 +56,40 @@ def counted(self, *words):
 Git._once = counted
 sys.exit(one_attempt.main())
 """
+# The attempt, which waits so long (s) for one who saves or removes what lies in its place, and says that it waits.
+WAITS = """
+import sys
+from spoold.agents.attempt import one_attempt
+from spoold.agents.workspace import attempt_workspace, workspace_layout
+attempt_workspace.TURN_S = {turn_s}
+attended = workspace_layout.is_attended
+
+def asked(folder):
+    open({asked!r}, "w").close()
+    return attended(folder)
+
+workspace_layout.is_attended = asked
+sys.exit(one_attempt.main())
+"""
+# Saves and removes what may go, and stands still at its git command of this number, while it holds a workspace.
+COLLECTS = """
+import os, time
+from spoold.agents.workspace.attempt_workspace import collect
+from spoold.agents.workspace.git import Git
+from spoold.agents.workspace.workspace_layout import Places
+once, left = Git._once, [{left}]
+
+def counted(self, *words):
+    if left[0] == 0:
+        open({stands!r}, "w").close()
+        while not os.path.exists({go!r}):
+            time.sleep(0.01)
+    left[0] -= 1
+    return once(self, *words)
+
+Git._once = counted
+collect(Places({top!r}))
+"""
 # Counts its runs; goes well from the third on.
 COUNTS = "echo x >>{top}/runs; [ $(wc -l <{top}/runs) -ge 3 ] || {{ {fails}; }}"
 
@@ -63,7 +99,7 @@ class Place:
 
     def __init__(self, top: Path, *, offer_s: float = 60.0, moves: bool = False, **profile: Any) -> None:
         self.top, self.remote, self.paid, self.offer_s, self.moves = top, Remote(top), top / "paid", offer_s, moves
-        self.workspace = {"repo": str(self.remote.path), "dir": str(top / "host")}
+        self.workspace: dict[str, Any] = {"repo": str(self.remote.path), "dir": str(top / "host")}
         said = {"workspace": self.workspace, **profile}
         self.desk = Desk(top, WORKS.format(paid=str(self.paid)), said, env={"SPOOL_TASK_TYPE": "coder"})
 
@@ -98,6 +134,25 @@ class Place:
     def tidy(self) -> None:
         """Save and remove what may go, as what runs beside another task's attempt does."""
         collect(Places(self.workspace["dir"]), repo=self.workspace["repo"])
+
+    def collector(self, left: int) -> subprocess.Popen[str]:
+        """Start one that does so, and wait until it stands still at this git command, or has ended before; `go` lets
+        it go on."""
+        stands, go = self.top / "stands", self.top / "go"
+        for path in (stands, go):
+            path.unlink(missing_ok=True)
+        program = COLLECTS.format(left=left, stands=str(stands), go=str(go), top=self.workspace["dir"])
+        process = subprocess.Popen([sys.executable, "-P", "-c", program], text=True, start_new_session=True)
+        eventually(lambda: stands.exists() or process.poll() is not None, PATIENCE_S)
+        return process
+
+    def go(self, process: subprocess.Popen[str], *, well: bool = True) -> None:
+        """Let a collector go on to its end, or kill it where it stands."""
+        if well:
+            (self.top / "go").touch()
+        else:
+            process.kill()
+        process.wait(PATIENCE_S)
 
     def next(self, output: Any, attempt: int) -> None:
         """Go on to the next attempt, on another machine where it moves. output: None: the worker died."""
@@ -142,6 +197,115 @@ def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_sav
         assert ended.result.get("tokens_used") == 30, "no record has what it cost"
     assert place.payments == 1
     assert "two" in [place.remote.read(ref, "b.txt") for ref in place.remote.refs()]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_collector_that_holds_the_work_at_any_moment_pays_nobody(tmp_path: Path, seed: int) -> None:
+    """The attempt began beside the work of the one before, with nothing, and ran the agent again."""
+    chance, place = random.Random(f"collector {seed}"), Place(tmp_path)
+    assert place.killed(chance.randrange(1, 12)) == -signal.SIGKILL
+    for attempt in range(2, 2 + chance.choice((1, 2))):
+        place.next(None, attempt)
+        collector = place.collector(chance.randrange(12))
+        left = chance.choice((chance.randrange(1, 20), 1000))
+        process = place.start(KILLED.format(left=left, paid=str(place.paid)))
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=chance.choice((0.3, 1.0, 3.0)))  # any moment of the attempt
+        place.go(collector, well=chance.random() < 0.7)
+        process.communicate(timeout=PATIENCE_S)
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL
+    else:
+        place.next(None, attempt + 1)
+        ended = place.run()
+        assert ended.code == 0, ended.said
+    assert place.payments == 1
+    assert "two" in [place.remote.read(ref, "b.txt") for ref in place.remote.refs()]
+
+
+def test_an_attempt_goes_on_with_the_work_once_a_collector_lets_it_go(tmp_path: Path) -> None:
+    place, asked = Place(tmp_path), tmp_path / "asked"
+    assert place.killed(3) == -signal.SIGKILL
+    place.next(None, 2)
+    collector = place.collector(2)
+    process = place.start(WAITS.format(turn_s=60.0, asked=str(asked)))
+    eventually(lambda: asked.exists() or process.poll() is not None, PATIENCE_S)
+    place.go(collector)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    ended = place.desk.ended(process.returncode, said)
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+
+
+def test_an_attempt_goes_on_with_the_work_of_one_that_is_just_being_killed(tmp_path: Path) -> None:
+    """As by a supervisor whose worker has died, while a new worker has the task already."""
+    place, asked, stands = Place(tmp_path), tmp_path / "asked", tmp_path / "stands"
+    stop = f'open({str(stands)!r}, "w").close(); signal.pause()'
+    dying = place.start(
+        KILLED.format(left=3, paid=str(place.paid)).replace("os.kill(os.getpid(), signal.SIGKILL)", stop)
+    )
+    eventually(lambda: stands.exists() or dying.poll() is not None, PATIENCE_S)
+    place.next(None, 2)
+    process = place.start(WAITS.format(turn_s=60.0, asked=str(asked)))
+    eventually(lambda: asked.exists() or process.poll() is not None, PATIENCE_S)
+    dying.kill()
+    dying.communicate(timeout=PATIENCE_S)
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    ended = place.desk.ended(process.returncode, said)
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_an_attempt_is_given_back_while_a_collector_holds_the_work(tmp_path: Path, aside: bool) -> None:
+    """Without a charge, rather than to begin with nothing. Also where the work lies aside, since the second attempt
+    was killed before it had a workspace."""
+    place = Place(tmp_path)
+    assert place.killed(3) == -signal.SIGKILL
+    place.next(None, 2)
+    [folder] = Places(place.workspace["dir"]).folders()
+    if aside:
+        os.rename(folder, folder := f"{folder}.1")
+    held = take(folder)
+    assert held is not None
+    process = place.start(WAITS.format(turn_s=0.2, asked=str(tmp_path / "asked")))
+    said, _ = process.communicate(timeout=PATIENCE_S)
+    ended = place.desk.ended(process.returncode, said)
+    assert (ended.code, ended.result["outcome"], place.payments) == (75, "later", 1), ended.said
+    [reason] = ended.result["reasons"]
+    assert reason.startswith(
+        f"another process has been saving or removing the work of t in {folder} for more than 0.2 s"
+    )
+    os.close(held)
+    place.next(ended.result, 3)
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+
+
+@pytest.mark.parametrize("keep_s", [0.0, 86_400.0])
+@pytest.mark.parametrize("quota_mb", [None, 1])
+def test_what_the_next_attempt_needs_is_removed_by_no_quota_and_no_short_keep_s(
+    tmp_path: Path, quota_mb: int | None, keep_s: float
+) -> None:
+    """It was removed once its work was on the remote, with the note that the agent had ended."""
+    place = Place(tmp_path)
+    place.workspace["keep_s"] = keep_s
+    assert place.killed(3) == -signal.SIGKILL
+    places = Places(place.workspace["dir"])
+    Path(places.top, "large").write_bytes(b"x" * (2 << 20))
+    place.tidy()
+    place.tidy()
+    if quota_mb is not None:
+        place.workspace["quota_mb"] = quota_mb
+        with pytest.raises(
+            NoRoom, match=r"Workspaces that stay: t \(kept for another .*: its next attempt needs it\)"
+        ):
+            workspace(place.remote, Path(places.top), "other", quota_mb=quota_mb).open()
+    place.next(None, 2)
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+    place.tidy()
+    place.tidy()
+    assert len(places.folders()) == (0 if keep_s == 0 else 2), "it is kept longer than anybody needs it"
 
 
 @pytest.mark.parametrize("tidied", [False, True])

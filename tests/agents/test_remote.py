@@ -404,8 +404,7 @@ while b"refs/spool/left/1" not in subprocess.run(asked, stdout=subprocess.PIPE).
     place = Place(tmp_path, then)
     left = workspace(place.remote, tmp_path / "host", "left")
     write(left.open(), {"c.txt": "left\n"})
-    assert left._held is not None
-    os.close(left._held)  # as the kernel does for a killed process
+    left._let_go()  # as the kernel does for a killed process
     ended = place.run()
     assert ended.code == 0, ended.said
     assert place.remote.read("refs/spool/left/1", "c.txt") == "left\n"

@@ -40,6 +40,7 @@ from spoold.agents.process.transcript import Transcript
 from spoold.agents.process.turns import CannotStart, Scene, run_command, take_turn
 from spoold.agents.sandbox import private_home
 from spoold.agents.workspace.acceptance import NOT_FOUND, Check, Ran, checked, inside, judge
+from spoold.agents.workspace.attempt_workspace import Tended
 from spoold.agents.workspace.git import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.room import NoRoom, fault_of, short
 from spoold.agents.workspace.secret_scan import HoldsSecret
@@ -179,6 +180,8 @@ class Attempt:
         """Make the workspace. Errors: SpoolError, which names the field that names the repository; OSError."""
         try:
             return self._workspace.open()
+        except Tended:
+            raise
         except WorkspaceFailed as failed:
             own = (self._said.get("workspace") or {}).get("repo")
             where = "input.workspace.repo of the task" if own else f"workspace.repo of {self._profile.place}"

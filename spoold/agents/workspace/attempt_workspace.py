@@ -1,8 +1,9 @@
 """One attempt's workspace: `open` gives a directory, `save` puts its work on the remote, `close` lets it go.
 
 Law: `save` returns only after the remote has the work, or there is none. It may be called again, also after a signal.
-A workspace whose process was killed is saved by the next one that needs its place, or by the retention. What its
-agent ended with is in its record until that of the next attempt's workspace has it.
+A workspace whose process was killed is saved by the next one that needs its place, or by the retention; while the
+latter is at it, an attempt waits, and never begins without what lies there. What its agent ended with is in its
+record until that of the next attempt's workspace has it. Beside an attempt that lives, the next one begins anew.
 
 Touches: files, the clock, the environment.
 """
@@ -50,6 +51,13 @@ from spoold.rules.redaction.masking import Scanner
 from spoold.system.remover import remove
 
 Wall = Callable[[], float]
+# How long (s) an attempt waits for one who saves or removes what lies in its place, and for an earlier attempt that
+# lives there: its supervisor may be just ending it, within its grace, or it is frozen. How often (s) it looks.
+TURN_S, LIVES_S, LOOK_S = 60.0, 15.0, 0.05
+
+
+class Tended(RemoteAway):
+    """Another process saves or removes what an earlier attempt left, for longer than an attempt waits."""
 
 
 class RepositoryWorkspace:
@@ -81,6 +89,8 @@ class RepositoryWorkspace:
         self._mirror = Mirror(self.places, config.repo)
         self._wall = wall
         self._held: int | None = None
+        self._attended: int | None = None
+        self._before: int | None = None  # holds what was moved aside, until this record has what it says
         self._unshown: int | None = None
         self._folder = self.places.workspace(task, environ.get("SPOOL_ROOT", ""))
         self._record = Record(
@@ -152,7 +162,7 @@ class RepositoryWorkspace:
         """
         self.places.make()
         if self.config.quota_mb is not None:
-            workspace_retention.make_room(self.places, self.config.quota_mb, self._wall(), self._saver())
+            self._make_room(self.config.quota_mb)
         home = self._take_place()
         try:
             if self.config.kind == "none":
@@ -313,8 +323,8 @@ class RepositoryWorkspace:
         room.let_go(os.path.join(self._folder, workspace_layout.RECORD))
         if self._unshown is not None:
             os.close(self._unshown)
-        os.close(self._held)
-        self._held = self._unshown = None
+            self._unshown = None
+        self._let_go()
 
     def __enter__(self) -> RepositoryWorkspace:
         return self
@@ -371,8 +381,34 @@ class RepositoryWorkspace:
                 number += 1
                 self._folder = f"{self._folder.removesuffix(f'+{number - 1}')}+{number}"
             os.mkdir(self._folder, mode=0o700)
-            self._held = workspace_layout.take(self._folder)
+            self._held, self._attended = workspace_layout.take(self._folder), workspace_layout.attend(self._folder)
         return home
+
+    def _make_room(self, quota_mb: int) -> None:
+        """Bring what lies here below the quota, but for an attempt that only has to push: it is what makes room.
+
+        Errors: NoRoom, WorkspaceFailed.
+        """
+        try:
+            workspace_retention.make_room(self.places, quota_mb, self._wall(), self._saver())
+        except room.NoRoom:
+            own = filter(None, map(self._earlier, self.places.folders()))
+            if self.config.resume != "work" or not any(record.words for record in own):
+                raise
+
+    def _earlier(self, path: str) -> Record | None:
+        """Return the record in a folder that lies in this attempt's place or aside of it; None for any other."""
+        mine = path == self._folder or path.startswith(f"{self._folder}.")
+        record = workspace_layout.read_record(path) if mine else None
+        same = record is not None and (record.task, record.spool) == (self._record.task, self._record.spool)
+        return record if same else None
+
+    def _let_go(self) -> None:
+        """Let go of every lock that this attempt holds."""
+        for held in (self._held, self._attended, self._before):
+            if held is not None:
+                os.close(held)
+        self._held = self._attended = self._before = None
 
     def _bring(self, home: str | None) -> None:
         """Take the home of the attempt before, where there is one and its work goes on."""
@@ -384,14 +420,15 @@ class RepositoryWorkspace:
 
     def _take_over(self) -> None:
         """Let this record alone say from now on what the agent ended with, not that of the attempt before."""
-        if not self._aside or (held := workspace_layout.take(self._aside)) is None:
+        if self._before is None:
             return
         try:
             record = workspace_layout.read_record(self._aside)
             if record is not None and record.words:
                 workspace_layout.write_record(self._aside, record.model_copy(update={"words": {}}))
         finally:
-            os.close(held)
+            os.close(self._before)
+            self._before = None
 
     def _abandon(self) -> None:
         """Leave nothing of a workspace that could not be made: no agent has been in it."""
@@ -401,14 +438,29 @@ class RepositoryWorkspace:
             os.rename(self._aside, self._folder)
             self._follow(self._folder)
             only_copies.forget(self.places, self._aside)
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        self._let_go()
 
     def _set_aside(self) -> int | None:
-        """Lock and save what lies in this attempt's place; None where nothing does, or a process still uses it."""
-        with self.places.arranging():  # else what is half made might just be removed
-            held = self._taken()
+        """Lock and save what lies in this attempt's place; None where nothing does, or an attempt lives there.
+
+        Errors: Tended, RemoteAway, NoRoom: this attempt would begin without that work, and do it again. OSError.
+        """
+        began = time.monotonic()
+        while True:
+            with self.places.arranging():  # else what is half made might just be removed
+                held, busy = self._taken()
+            if not busy:
+                break
+            lives, waited_s = workspace_layout.is_attended(busy), time.monotonic() - began
+            if lives and waited_s > LIVES_S:
+                break
+            if not lives and waited_s > TURN_S:
+                what = f"the work of {self._record.task} in {busy} for more than {TURN_S:g} s"
+                raise Tended(
+                    f"another process has been saving or removing {what}, and this attempt needs it. It is tried "
+                    f"again later. If that process hangs, end it: `fuser {shlex.quote(f'{busy}/lock')}` names it."
+                )
+            time.sleep(LOOK_S)
         if held is None:
             return None
         record = workspace_layout.read_record(self._folder)
@@ -417,51 +469,56 @@ class RepositoryWorkspace:
                 record = self._saver()(self._folder, record)
             except (RemoteAway, room.NoRoom):
                 os.close(held)
-                raise  # this attempt would begin without that work, and do it again
+                raise
             except WorkspaceFailed:
                 return held  # it stays, and is not removed before it could be saved
         if record is not None:
             self.done, self._done_at = record.words, record.ref
         return held
 
-    def _taken(self) -> int | None:
-        """Lock what lies in this attempt's place; None where nothing does, or a process still uses it.
+    def _taken(self) -> tuple[int | None, str]:
+        """Lock what lies in this attempt's place; None where nothing does, or another process holds it. Returns
+        besides the folder that this one holds; '' for none.
 
         What an attempt had moved aside that was killed before it made anything is put back: no agent has been there
         since, also where the retention removed what was half made. Under the lock of `arranging`. Errors: OSError.
         """
         held = workspace_layout.take(self._folder)
         there = held is not None or os.path.lexists(self._folder)
-        if there and (held is None or workspace_layout.read_record(self._folder) is not None):
-            return held
-        found = list[tuple[int, float, str]]()
-        for path in self.places.folders():
-            record = workspace_layout.read_record(path) if path.startswith(f"{self._folder}.") else None
-            if record is not None and (record.task, record.spool) == (self._record.task, self._record.spool):
-                found.append((record.attempt, record.began, path))
-        if not found or (other := workspace_layout.take(newest := max(found)[-1])) is None:
-            return held
-        remove(self._folder)
-        os.rename(newest, self._folder)
+        if there and held is None:
+            return None, self._folder
+        if there and workspace_layout.read_record(self._folder) is not None:
+            return held, ""
+        found = [
+            (record.attempt, record.began, path)
+            for path in self.places.folders()
+            if path != self._folder and (record := self._earlier(path)) is not None
+        ]
+        if not found:
+            return held, ""
+        if (other := workspace_layout.take(newest := max(found)[-1])) is not None:
+            remove(self._folder)
+            os.rename(newest, self._folder)
         if held is not None:
             os.close(held)
+        if other is None:
+            return None, newest
         self._follow(self._folder)
         only_copies.forget(self.places, newest)
-        return other
+        return other, ""
 
     def _saver(self) -> workspace_retention.Save:
         return _saver(self.places, self._wall, self._scanner)
 
     def _move(self, held: int) -> str:
-        """Move what lies in this attempt's place aside, and let it go; returns where its home is now."""
+        """Move what lies in this attempt's place aside; returns where its home is now."""
         record = workspace_layout.read_record(self._folder)
         aside, number = f"{self._folder}.{record.attempt if record else 0}", 0
         while os.path.lexists(aside if number == 0 else f"{aside}.{number}"):
             number += 1
         aside = aside if number == 0 else f"{aside}.{number}"
         os.rename(self._folder, aside)
-        self._aside = aside
-        os.close(held)
+        self._aside, self._before = aside, held
         self._follow(aside)
         return os.path.join(aside, "home")
 

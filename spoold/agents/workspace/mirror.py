@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from spoold.agents.workspace.agent_commits import read_small
 from spoold.agents.workspace.git import REMOTE_S, Git, GitFailed, WorkspaceFailed, commit_of, failure, said
-from spoold.agents.workspace.workspace_layout import Places, holding, is_taken, read_record
+from spoold.agents.workspace.workspace_layout import Places, holding, is_attended, read_record
 from spoold.system.remover import remove
 from spoold.system.walking import walk
 
@@ -197,7 +197,7 @@ class Mirror:
         """Whether an attempt is in a worktree of it: what one that has ended left is nobody's."""
         if not os.path.isdir(os.path.join(self.directory, "worktrees")):
             return False
-        taken = (read_record(folder) for folder in self.places.folders() if is_taken(folder))
+        taken = (read_record(folder) for folder in self.places.folders() if is_attended(folder))
         found = (one.config for one in taken if one is not None)  # in one without a record no agent works yet
         return any((one.kind, one.repo) == ("worktree", self.repo) for one in found)
 

@@ -1,11 +1,14 @@
 """Where workspaces lie on this machine: mirrors, and one folder for each attempt, with its record.
 
     mirrors/HASH.git      the mirror of a repository; mirrors/HASH.lock its lock
-    work/NAME/            a workspace: tree/ (what the agent sees), home/, keep.git/ (ours), record.json, lock
+    work/NAME/            a workspace: tree/ (what the agent sees), home/, keep.git/ (ours), record.json
+    work/NAME/lock        locked by the process that changes it; attempt: locked by an attempt that lives there
     unsaved/NAME          the note that a workspace holds work which is on no remote (`only_copies`)
 
-Law: a record is replaced whole. A workspace without a readable record is half made: no agent has been in it. A
-workspace is in use as long as a process holds the lock of its folder, and the kernel lets go of it with the process.
+Law: a record is replaced whole. A workspace without a readable record is half made: no agent has been in it.
+Only the process that holds `lock` changes a workspace, and the kernel lets go of it with the process. An attempt
+holds `attempt` besides, from the making of its workspace to its end. Where that is free, and `lock` is not, a process
+saves or removes what lies there, and will let go soon.
 
 Touches: files, the environment.
 """
@@ -139,29 +142,39 @@ def take(folder: str) -> int | None:
 
     Errors: OSError.
     """
+    path = os.path.join(folder, "lock")
     try:
-        held = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None
-    with suppress(BlockingIOError):
+    with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return held
+        if os.path.samestat(os.fstat(held), os.stat(path)):  # else the folder was removed or moved meanwhile
+            return held
     os.close(held)
     return None
 
 
-def is_taken(folder: str) -> bool:
-    """Return whether some process has locked a workspace, in doubt True. It asks the kernel (proc_locks(5)) and tries
-    no lock: that would be in the way of another for a moment. Devices are not compared, since Btrfs has two names."""
+def attend(folder: str) -> int:
+    """Say that an attempt lives in a workspace, until the descriptor that this returns is closed. Errors: OSError."""
+    held = os.open(os.path.join(folder, "attempt"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(held, fcntl.LOCK_EX)  # one who asks lets go at once
+    return held
+
+
+def is_attended(folder: str) -> bool:
+    """Return whether an attempt lives in a workspace, as opposed to one who saves or removes it. Errors: OSError."""
     try:
-        inode = os.stat(os.path.join(folder, "lock")).st_ino
+        asked = os.open(os.path.join(folder, "attempt"), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        with open("/proc/locks", encoding="ascii") as file:
-            return any("FLOCK" in line and f":{inode} " in line for line in file)
-    except OSError:
+        fcntl.flock(asked, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
+    finally:
+        os.close(asked)
+    return False
 
 
 @contextmanager

@@ -5,7 +5,8 @@ people.
 
 Law: nothing that the remote does not have is removed. What a killed process left is pushed first; what cannot be
 pushed, or could not be saved whole, stays until a person removes it. Before one goes, another program than that which
-saved it looks at every file. A workspace in use is not touched.
+saved it looks at every file. A workspace in use is not touched. One whose agent has ended, and whose next attempt has
+not taken that up, is kept for WORDS_S at least, beyond any quota: its agent would be paid again.
 
 Touches: files.
 """
@@ -15,12 +16,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from spoold.agents.workspace import checkout, committing, only_copies, publishing, workspace_layout
 from spoold.agents.workspace.git import Git, GitFailed, WorkspaceFailed
 from spoold.agents.workspace.mirror import HEADS, Mirror
+from spoold.agents.workspace.repository_config import DAY_S
+from spoold.agents.workspace.room import NoRoom
 from spoold.agents.workspace.workspace_layout import Places, Record
 from spoold.protocol.amount import length
 from spoold.protocol.errors import NotFound
@@ -31,6 +34,8 @@ from spoold.system.walking import disk_use
 # Saves what lies in a folder whose lock is held.
 Save = Callable[[str, Record], Record]
 _ASKED_AT_ONCE = 100
+# So long (s) a workspace is kept at least for a next attempt that has only to push, or to go on with what follows.
+WORDS_S = 7 * DAY_S
 STAYS = "it cannot be removed"
 ON_NO_REMOTE = "is in no commit of the remote"
 _NOT_SAVED, _ONLY_COPY = "not saved", "the only copy"
@@ -38,8 +43,8 @@ _NOT_SAVED, _ONLY_COPY = "not saved", "the only copy"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a workspace: removed or not, and why. unsaved: the remote was not seen to have all
-    of it.
+    """What became of a workspace: removed or not, and why. unsaved: the remote was not seen to have all of it;
+    pushed: the references that the remote, repo, was given just now.
     """
 
     folder: str
@@ -47,6 +52,8 @@ class Judged:
     removed: bool
     why: str
     unsaved: bool = False
+    pushed: tuple[str, ...] = ()
+    repo: str = ""
 
 
 def collect(
@@ -56,7 +63,8 @@ def collect(
 
     Errors: OSError.
     """
-    judged, ended = [], {}
+    judged, ended, pushed = list[Judged](), dict[str, Record](), dict[str, list[str]]()
+    repos = dict[str, str]()
     for folder in where.folders():
         with where.arranging():  # a folder that is just being made has no record either
             held = workspace_layout.take(folder)
@@ -64,14 +72,16 @@ def collect(
             if held is not None and record is None:
                 judged.append(_half_made(where, folder))
         if held is None:
-            judged.append(Judged(folder, record.task if record else "", False, "in use"))
+            judged.append(Judged(folder, record.task if record else "", False, _held_by(folder)))
             continue
         try:
             if record is None:
                 continue
             if repo is not None and record.config.repo != repo:
                 continue
+            before, repos[folder] = record, record.config.repo
             record, why = _ended(folder, record, now, save, keep_s)
+            pushed[folder] = [ref for ref, commit in _given(record) if (ref, commit) not in _given(before)]
             only_copies.tell(where, folder, record)
             if why:
                 unsaved = why.startswith((_NOT_SAVED, _ONLY_COPY))
@@ -80,20 +90,30 @@ def collect(
                 ended[folder] = record
         finally:
             os.close(held)
-    judged += _remove_safe(where, ended)
+    judged += _remove_safe(where, ended, pushed)
     only_copies.forget_gone(where)
-    return judged
+    return [replace(one, pushed=tuple(pushed.get(one.folder, ())), repo=repos.get(one.folder, "")) for one in judged]
+
+
+def _held_by(folder: str) -> str:
+    """Return in words who holds a workspace."""
+    if workspace_layout.is_attended(folder):
+        return "in use"
+    return "another process is saving or removing it just now"
 
 
 def make_room(where: Places, quota_mb: int, now: float, save: Save) -> None:
-    """Remove what may go, whatever its age, until all of it takes no more than this. Errors: WorkspaceFailed."""
+    """Remove what may go, whatever its age, until all of it takes no more than this.
+
+    Errors: NoRoom where other workspaces are in the way, which is no task's fault; WorkspaceFailed where none is.
+    """
     quota = quota_mb << 20
     if size_of(where.top) <= quota:
         return
     kept = [one for one in collect(where, now, save, keep_s=0) if not one.removed]
     if (size := size_of(where.top)) > quota:
         stay = ", ".join(f"{one.task} ({one.why})" for one in kept[:3]) or "none"
-        raise WorkspaceFailed(
+        raise (NoRoom if kept else WorkspaceFailed)(
             f"the workspaces in {where.top} take {size >> 20:,} MiB, and their quota_mb is {quota_mb:,}. "
             f"Workspaces that stay: {stay}. Fix: raise quota_mb, or look at `spool workspace ls`."
         )
@@ -128,14 +148,16 @@ def _ended(folder: str, record: Record, now: float, save: Save, keep_s: float | 
             return record, f"{_NOT_SAVED}: {error}"
     if record.left_out:
         return record, f"{_ONLY_COPY}: {record.left_out[0]}"
-    until = (record.ended or now) + (record.config.keep_s if keep_s is None else keep_s)
+    keep_s = record.config.keep_s if keep_s is None else keep_s
+    until = (record.ended or now) + (max(keep_s, WORDS_S) if record.words else keep_s)
     if now < until:
-        return record, f"kept for another {length(until - now)}"
+        needed = ": its next attempt needs it" if record.words else ""
+        return record, f"kept for another {length(until - now)}{needed}"
     return record, ""
 
 
-def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
-    """Remove those of which the remote has all, and push again what it has no more."""
+def _remove_safe(where: Places, ended: dict[str, Record], pushed: dict[str, list[str]]) -> list[Judged]:
+    """Remove those of which the remote has all, and push again what it has no more. pushed: gets what that is."""
     judged = []
     for repo in sorted({record.config.repo for record in ended.values()}):
         mine = {folder: record for folder, record in ended.items() if record.config.repo == repo}
@@ -147,12 +169,16 @@ def _remove_safe(where: Places, ended: dict[str, Record]) -> list[Judged]:
         for folder, record in mine.items():
             held = workspace_layout.take(folder)
             if held is None:
-                judged.append(Judged(folder, record.task, False, "in use"))
+                judged.append(Judged(folder, record.task, False, _held_by(folder)))
                 continue
             try:
+                now = workspace_layout.read_record(folder)
+                if now is None or (now.attempt, now.began) != (record.attempt, record.began):
+                    judged.append(Judged(folder, record.task, False, "an attempt has been there just now"))
+                    continue
                 for ref, commit in _given(record):
                     if there.get(ref) != commit:
-                        _give_again(where, folder, record, commit)
+                        pushed[folder] += _give_again(where, folder, record, commit)
                 if record.config.kind != "none" and (lack := committing.lacking(Mirror(where, repo), folder, record)):
                     why = f"{_ONLY_COPY}: {quoted(lack[0])} and what it holds {ON_NO_REMOTE}"
                     judged.append(Judged(folder, record.task, False, why, unsaved=True))
@@ -186,18 +212,18 @@ def _given(record: Record) -> list[tuple[str, str]]:
     return [(ref, commit) for ref, commit in ((record.ref, record.commit), (record.more_ref, record.more)) if ref]
 
 
-def _give_again(where: Places, folder: str, record: Record, commit: str) -> None:
-    """Make sure that the remote has a commit whose reference is gone from it. Errors: WorkspaceFailed."""
+def _give_again(where: Places, folder: str, record: Record, commit: str) -> list[str]:
+    """Make sure that the remote has a commit whose reference is gone from it; returns the reference that it was
+    given. Errors: WorkspaceFailed."""
     mirror = Mirror(where, record.config.repo)
     with mirror.locked() as git:
         mirror.fetch(git)
         landed = git.ask("for-each-ref", "--count=1", f"--contains={commit}", HEADS)
     if landed.code == 0 and landed.out:
-        return
+        return []
     ending = publishing.MORE if commit == record.more else ""
-    publishing.publish(
-        checkout.keeper(folder), record.config.repo, commit, record.task, record.attempt, ending=ending
-    )
+    words = (record.config.repo, commit, record.task, record.attempt)
+    return [publishing.publish(checkout.keeper(folder), *words, ending=ending)]
 
 
 def _remove(where: Places, folder: str, record: Record | None) -> None:
@@ -261,10 +287,8 @@ def _shown(folder: str) -> Shown:
 
 
 def _state(folder: str, record: Record) -> str:
-    held = workspace_layout.take(folder)
-    if held is None:
+    if workspace_layout.is_attended(folder):
         return "in use"
-    os.close(held)
     if not record.saved:
         return "not saved"
     return "saved" if _given(record) or record.config.kind == "none" else "no change"

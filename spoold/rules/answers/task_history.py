@@ -184,7 +184,7 @@ def _from_result(result: Result) -> Chapter:
 @dataclass(frozen=True, slots=True)
 class Told:
     """One message. name: of it; by: who told it; at: RFC 3339, by the sender's clock; attempts: those that were
-    given it; none while none was. One that goes on in the session of an attempt before has it, and is not given it."""
+    given it; none while none was. One that goes on in the session of an earlier attempt is not given it again."""
 
     name: str
     by: str

@@ -228,8 +228,7 @@ def left_by_a_kill(
     made._record = made._record.model_copy(update=looked)
     write(made.open(), {"b.txt": text})
     made._note(worked=True)
-    assert made._held is not None
-    os.close(made._held)
+    made._let_go()
     return made
 
 

@@ -43,9 +43,9 @@ def begun(remote: Remote, host: Path, task: str = "edit", attempt: int = 1, **mo
 
 def kill(made: RepositoryWorkspace) -> None:
     """Let go of its locks, as the kernel does for a killed process."""
-    for held in (made._held, made._unshown):
-        if held is not None:
-            os.close(held)
+    made._let_go()
+    if made._unshown is not None:
+        os.close(made._unshown)
 
 
 def notes(host: Path) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.agents.workspace import committing, workspace_retention
+from spoold.agents.workspace import committing, workspace_layout, workspace_retention
 from spoold.agents.workspace.attempt_workspace import collect
 from spoold.agents.workspace.git import WorkspaceFailed
 from spoold.agents.workspace.workspace_layout import Places
@@ -54,10 +54,59 @@ def test_one_in_use_is_not_touched(remote: Remote, host: Path) -> None:
         assert os.path.isdir(tree)
 
 
+def test_one_that_another_process_saves_or_removes_is_said_to_be(remote: Remote, host: Path) -> None:
+    pushed(remote, host, "edit", {"b.txt": "two\n"})
+    [folder] = Places(str(host)).folders()
+    held = workspace_layout.take(folder)
+    assert held is not None
+    assert told(host) == {"edit": (False, "another process is saving or removing it just now")}
+    assert find(Places(str(host)), "edit").state == "saved"
+    os.close(held)
+
+
+def test_looking_at_workspaces_is_in_nobodys_way(remote: Remote, host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ls` held their locks for a moment: an attempt that began then began with nothing."""
+    pushed(remote, host, "edit", {"b.txt": "two\n"})
+    monkeypatch.setattr(workspace_layout, "take", lambda folder: pytest.fail("it was locked"))
+    assert [one.state for one in list_workspaces(Places(str(host)))] == ["saved"]
+
+
+def test_the_lock_of_a_folder_that_has_gone_meanwhile_is_none(
+    remote: Remote, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushed(remote, host, "edit", {"b.txt": "two\n"})
+    [folder] = Places(str(host)).folders()
+    real = workspace_layout.fcntl.flock
+
+    def late(held: int, how: int) -> None:
+        os.rename(folder, f"{folder}.1")
+        real(held, how)
+
+    monkeypatch.setattr(workspace_layout.fcntl, "flock", late)
+    assert workspace_layout.take(folder) is None
+
+
+def test_an_attempt_that_comes_between_the_looks_keeps_its_workspace(
+    remote: Remote, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked at by the record of the one before, and said to hold the only copy of what the remote has."""
+    pushed(remote, host, "edit", {"b.txt": "two\n"})
+    real = workspace_retention._there
+
+    def late(repo: str, names: list[str]) -> dict[str, str]:
+        there = real(repo, names)
+        pushed(remote, host, "edit", {"b.txt": "three\n"}, attempt=2)
+        return there
+
+    monkeypatch.setattr(workspace_retention, "_there", late)
+    assert told(host) == {"edit": (False, "an attempt has been there just now")}
+    assert find(Places(str(host)), "edit").attempt == 2
+
+
 def test_what_a_killed_process_left_is_pushed_first(remote: Remote, host: Path) -> None:
     made = workspace(remote, host)
     write(made.open(), {"b.txt": "two\n"})
-    os.close(made._held)  # type: ignore[arg-type] # as the kernel does for a killed process
+    made._let_go()  # as the kernel does for a killed process
     assert find(Places(str(host)), "edit").state == "not saved"
     ((removed, why),) = told(host, now=5000.0).values()
     assert (removed, why) == (False, "kept for another 1 d")
@@ -69,7 +118,7 @@ def test_what_a_killed_process_left_is_pushed_first(remote: Remote, host: Path) 
 def test_what_cannot_be_pushed_stays(remote: Remote, host: Path) -> None:
     made = workspace(remote, host)
     write(made.open(), {"b.txt": "two\n"})
-    os.close(made._held)  # type: ignore[arg-type]
+    made._let_go()
     remote.path.rename(f"{remote.path}.away")
     ((removed, why),) = told(host).values()
     assert not removed

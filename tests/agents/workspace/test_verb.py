@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from spoold.agents.attempt.own_workspace import of_attempt
 from spoold.faces.cli.app import build
 from spoold.protocol.errors import BadFile
-from tests.agents.workspace.repos import Remote, pushed, workspace, write
+from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 
 
 @pytest.fixture
@@ -76,12 +76,24 @@ def test_gc_fails_where_work_stays_that_the_remote_does_not_have(remote: Remote,
     code, out, _ = spool(host, "gc", "--json")
     assert (code, [(one["task"], one["unsaved"]) for one in json.loads(out)]) == (1, [("edit", True)])
     away.rename(remote.path)
-    assert spool(host, "gc")[0] == 0
+    code, _, err = spool(host, "gc")
+    assert (code, err.splitlines()[0]) == (0, f"pushed refs/spool/edit/1 of edit to {remote.path}")
     assert "refs/spool/edit/1" in remote.refs()
+    assert "pushed" not in spool(host, "gc")[2]
     away = remote.path.rename(tmp_path / "away.git")
     assert spool(host, "gc", "--keep", "0s")[0] == 1, "what it has cannot be asked"
     away.rename(remote.path)
-    assert "removed edit" in spool(host, "gc", "--keep", "0s")[2]
+    git("update-ref", "-d", "refs/spool/edit/1", cwd=remote.path)
+    err = spool(host, "gc", "--keep", "0s")[2]
+    assert err.startswith(f"pushed refs/spool/edit/1 of edit to {remote.path}\nremoved edit")
+
+
+def test_gc_names_what_it_pushed_for_programs(remote: Remote, tmp_path: Path) -> None:
+    host = tmp_path / "host"
+    with workspace(remote, host, "edit") as made:
+        write(made.open(), {"b.txt": "x\n"})
+    [one] = json.loads(spool(host, "gc", "--json")[1])
+    assert (one["pushed"], one["repo"]) == (["refs/spool/edit/1"], str(remote.path))
 
 
 @pytest.mark.parametrize("words", [("rm",), ("open",), ("ls", "edit"), ("ls", "--keep", "1h")])

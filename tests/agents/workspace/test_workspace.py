@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from spoold.agents.workspace import attempt_workspace
 from spoold.agents.workspace.git import WorkspaceFailed
 from tests.agents.workspace.repos import Remote, git, pushed, workspace, write
 from tests.support.trees import deep
@@ -108,8 +109,11 @@ def test_on_the_same_host_it_has_the_same_path_and_the_sessions(remote: Remote, 
         assert second.save("two").changed_files == ("b.txt", "c.txt")
 
 
-def test_beside_an_attempt_that_still_runs_it_has_a_place_of_its_own(remote: Remote, tmp_path: Path) -> None:
+def test_beside_an_attempt_that_still_runs_it_has_a_place_of_its_own(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A machine that was taken for dead may have frozen the attempt before."""
+    monkeypatch.setattr(attempt_workspace, "LIVES_S", 0.2)
     with workspace(remote, tmp_path / "host") as frozen:
         write(frozen.open(), {"b.txt": "frozen\n"})
         with workspace(remote, tmp_path / "host", attempt=2) as made:

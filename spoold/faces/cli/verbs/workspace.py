@@ -47,8 +47,8 @@ def workspace(words: Words, directory: Dir = None, keep: Keep = None, as_json: J
     """List the workspaces of agents on this machine, find one, or remove what may go.
 
     `ls` lists them. `open TASK` prints the directory of the newest one of a task. `gc` pushes what killed attempts
-    left, and then removes the workspaces that ended long enough ago and of which the remote has everything. Exit code
-    1 where one stays since the remote was not seen to have all of its work."""
+    left, says so, and then removes the workspaces that ended long enough ago and of which the remote has everything.
+    Exit code 1 where one stays since the remote was not seen to have all of its work."""
     from spoold.agents.workspace.workspace_layout import Places
     from spoold.protocol.errors import BadFile
 
@@ -97,6 +97,8 @@ def _collect(where: Places, keep_s: float | None, *, as_json: bool) -> None:
         print_json(judged)
     else:
         for one in judged:
+            for ref in one.pushed:
+                remark(f"pushed {ref} of {one.task} to {one.repo}")
             remark(f"{'removed' if one.removed else 'kept'} {one.task or one.folder}: {one.why}")
         if not judged:
             print_prose(f"no workspaces in {where.top}")
