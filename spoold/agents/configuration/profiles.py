@@ -175,7 +175,10 @@ def expand(
             raise BadFile(file, key, f"{wrong.problem}.", f"{wrong.mend}.") from None
         if word in {str(other).lower() for other in handlers}:
             raise BadFile(file, key, f"there is a handler {word}, too.", "give one of the two another name.")
-        read[word] = _read(said, key, file, environ).found_at(f"[{key}] in {os.path.abspath(file)}")
+        profile = _read(said, key, file, environ)
+        walls = confinement.started(profile.sandbox, environ, _own_env(table), profile.env)
+        profile = profile.model_copy(update={"sandbox": walls})
+        read[word] = profile.found_at(f"[{key}] in {os.path.abspath(file)}")
         if (fault := fault_in(word, read[word].instead)) is not None:
             raise BadFile(file, f"{key}.instead", f"{fault.problem}.", f"{fault.mend}.")
         handlers[word] = _handler(word, read[word], table.get("redact"), environ)
@@ -202,6 +205,9 @@ def _merger(
         raise BadFile(file, merging.TABLE, problem, "say all of it in [merge], and remove the handler.")
     values = _value(table[merging.TABLE], merging.TABLE, file, environ)
     secrets = values.get("secrets", ()) if isinstance(values, dict) else ()
+    if isinstance(values, dict):
+        walls = confinement.started(values.get("sandbox", "none"), environ, _own_env(table), _own_env(values))
+        values = {**values, "sandbox": walls}
     return merging.handler(values, file, {REDACT: _redaction(secrets, table.get("redact"))})
 
 
@@ -353,10 +359,16 @@ def _notes(profile: Profile, table: Mapping[str, Any], environ: Mapping[str, str
     said = profile.workspace
     if said.get("kind") == "none" or not (said.get("repo") or profile.allow_repos):
         return ""
-    passed, own = table.get("pass_env"), table.get("env")
+    passed, own = table.get("pass_env"), _own_env(table)
     names = ("HOME", *(passed if isinstance(passed, list) else ()))
     given = {name: text for name, text in environ.items() if any(fnmatchcase(name, str(one)) for one in names)}
-    return Places(said.get("dir"), {**given, **(own if isinstance(own, dict) else {}), **profile.env}).unsaved
+    return Places(said.get("dir"), {**given, **own, **profile.env}).unsaved
+
+
+def _own_env(table: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the variables that a table says, which is checked later."""
+    own = table.get("env")
+    return {name: text for name, text in own.items() if isinstance(text, str)} if isinstance(own, dict) else {}
 
 
 def _redaction(secrets: Any, redact: Any) -> str:

@@ -35,7 +35,7 @@ from spoold.agents.adapters import known_agents
 from spoold.agents.adapters.error_classes import passes
 from spoold.agents.process.interfaces import Bare, NoPlace, Opened, Sandbox
 from spoold.agents.process.program import leave_keyring
-from spoold.agents.sandbox import sandbox_policy
+from spoold.agents.sandbox import containers, sandbox_policy
 from spoold.agents.sandbox.launch import Entered, entered
 from spoold.agents.sandbox.protected_files import disarm, guarded
 from spoold.agents.sandbox.sandbox_mounts import needed
@@ -45,7 +45,7 @@ from spoold.client.context_and_steps import SharedContext
 from spoold.client.spool.connection import Connection
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError, WrongValue
-from spoold.protocol.fields import Directory, MemMb, Strict, Whole
+from spoold.protocol.fields import Directory, Env, MemMb, Strict, Whole
 from spoold.system.remover import remove
 
 _MISSED = re.compile(r"cannot open|can't open|no such file or directory|not found", re.IGNORECASE)
@@ -67,7 +67,8 @@ WAYS_IN = (
 
 
 class SandboxConfig(Strict):
-    """What a profile says of its sandbox: the fields of `policy.Sandbox`, and show: what else may be read in it."""
+    """What a profile says of its sandbox: the fields of `SandboxPolicy`, and show: what else may be read in it.
+    podman: what the worker makes of its own variables, see `started`."""
 
     kind: sandbox_policy.Kind = "none"
     network: sandbox_policy.Network | None = None
@@ -77,9 +78,16 @@ class SandboxConfig(Strict):
     memory_mb: MemMb | None = None
     processes: Whole | None = Field(default=None, ge=1, le=1_000_000)
     show: tuple[Directory, ...] = ()
+    podman: Env = {}
 
     @model_validator(mode="after")
     def _makes_sense(self) -> SandboxConfig:
+        for name in self.podman if self.kind == "podman" else ():
+            if name not in containers.OWN:
+                known = ", ".join(containers.OWN)
+                raise WrongValue(f"podman: {name} is no variable that podman is started with", f"use {known}")
+        if self.podman and self.kind != "podman":
+            raise WrongValue(f'podman: the sandbox is "{self.kind}"', 'write kind = "podman", or remove podman')
         try:
             self.asked()
         except ValueError as error:
@@ -95,6 +103,18 @@ class SandboxConfig(Strict):
 def read(said: str | Mapping[str, Any], place: str) -> SandboxConfig:
     """Return what a profile says of its sandbox; place: its file, for errors. Errors: BadFile."""
     return codec.check(SandboxConfig, {"kind": said} if isinstance(said, str) else dict(said), place)
+
+
+def started(said: Any, *given: Mapping[str, str]) -> Any:
+    """Return what a profile says of its sandbox, with the variables with which podman is started: an attempt, the
+    check of its worker and `spool doctor` all take them from here. given: as of `containers.own_variables`."""
+    if not isinstance(said, dict) or said.get("kind") != "podman":
+        return said
+    own = containers.own_variables(*given)
+    return {
+        **said,
+        "podman": {**own, **own_said} if isinstance(own_said := said.get("podman", {}), dict) else own_said,
+    }
 
 
 def sandbox_for(
@@ -135,6 +155,7 @@ class Confined:
             others=opened.whose == "shared",
             empty=f"{folder}/empty",
             memory_mb=self._memory_mb,
+            attempt=".".join(filter(None, map(self._environ.get, ("SPOOL_TASK_ID", "SPOOL_ATTEMPT")))),
         )
         self._own = box.env
         leave_keyring()
@@ -163,6 +184,11 @@ class Confined:
         with _no_place():
             wrapped = replace(self._entered, scene=scene).wrap(argv)
         return wrapped.argv, wrapped.env
+
+    def clear(self) -> None:
+        """Remove what a program that was ended has left outside of its processes. Errors: none."""
+        if self._entered is not None:
+            self._entered.clear()
 
     def _programs(self, program: str, env: Mapping[str, str]) -> list[str]:
         """Return what has to be shown so that a program can run; a container brings its own. Errors: OSError."""

@@ -150,6 +150,10 @@ class Sandbox(Protocol):
         """
         ...
 
+    def clear(self) -> None:
+        """Remove what a program that was ended has left outside of its processes, as a container. Never raises."""
+        ...
+
 
 class Bare:
     """No sandbox."""
@@ -168,6 +172,9 @@ class Bare:
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """Return the command and the variables as they are."""
         return argv, env
+
+    def clear(self) -> None:
+        """What a program leaves is its own."""
 
 
 class Folder:

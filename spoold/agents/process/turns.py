@@ -87,6 +87,7 @@ def take_turn(adapter: Adapter, start: Start, scene: Scene, heard: Transcript, b
         return Turn(program.code, "", program.errors)
     finally:
         program.end()
+        scene.sandbox.clear()
         # What it used until its end counts; why it had to end is settled.
         for event in _read(adapter, program.rest()):
             heard.count(event)
@@ -166,6 +167,7 @@ def run_command(
         return Ran(program.code, kept)
     finally:
         program.end()
+        scene.sandbox.clear()
 
 
 def _tell(event: Event) -> None:

@@ -6,6 +6,7 @@
     private_home     files of ours in an agent's home, where no link is followed
     bwrap            the command line of bubblewrap, and walls around programs of ours that read what an agent wrote
     command_line     a command becomes one in a sandbox (bubblewrap, systemd, podman), or an error
+    containers       what podman is started with, and what it keeps of a container whose processes were killed
     seccomp          a small program around it: a filter of system calls
     launch           one run: tried out, with what that let through, and with its way out
     proxy            the way out of a sandbox whose network is `proxy`

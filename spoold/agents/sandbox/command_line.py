@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from spoold.agents.sandbox import bwrap
+from spoold.agents.sandbox import bwrap, containers
 from spoold.agents.sandbox.proxy import variables
 from spoold.agents.sandbox.relay import PORT
 from spoold.agents.sandbox.sandbox_mounts import Ground, Place, look, places
@@ -45,7 +45,9 @@ def wrap(sandbox: SandboxPolicy, argv: Sequence[str], scene: SandboxRun) -> Wrap
     if (sandbox.network == "proxy") != bool(scene.way_out):
         raise NoSandbox("the way out of a sandbox and its network do not agree", "enter it with `entered`")
     tool = "podman" if sandbox.kind == "podman" else "bwrap"
-    ground = look(tool, names=sandbox.network == "host")
+    own = started_with(sandbox)
+    search = own.get("PATH", os.defpath) if sandbox.kind == "podman" else None
+    ground = look(tool, names=sandbox.network == "host", search=search)
     if not ground.tool:
         raise _missing(tool)
     if scene.way_out or scene.others:
@@ -57,7 +59,7 @@ def wrap(sandbox: SandboxPolicy, argv: Sequence[str], scene: SandboxRun) -> Wrap
     if sandbox.kind == "podman":
         if not scene.calls:
             raise NoSandbox("a container has no list of system calls", "enter it with `entered`")
-        return podman_command(sandbox, scene, shown, ground, env, argv, _set(OWN))
+        return podman_command(sandbox, scene, shown, ground, env, argv, own)
     if scene.way_out or scene.others:
         env |= variables(PORT) if scene.way_out else {}
         looked = [word for place in shown for word in (place.at, place.identity)] if scene.others else []
@@ -74,10 +76,15 @@ def wrap(sandbox: SandboxPolicy, argv: Sequence[str], scene: SandboxRun) -> Wrap
     return command(sandbox, wrapped, run, ground.uid, _set(BUS))
 
 
+def started_with(sandbox: SandboxPolicy) -> Mapping[str, str]:
+    """Return the variables with which podman itself is started."""
+    return sandbox.podman or containers.own_variables(os.environ)
+
+
 def allowed_calls(sandbox: SandboxPolicy, folder: str) -> str:
     """Return the file that says to podman which system calls there are, and write it into a folder of ours; '' for
     other sandboxes. Errors: NoSandbox, OSError."""
-    if sandbox.kind != "podman" or shutil.which("podman") is None:
+    if sandbox.kind != "podman" or not containers.program(started_with(sandbox)):
         return ""
     where = next((path for path in LISTS if os.path.exists(path)), None)
     if where is None:
@@ -130,8 +137,6 @@ def command(sandbox: SandboxPolicy, wrapped: Wrapped, tool: str, uid: int, bus: 
 # The command line of a container, without a daemon: its processes stay below the one that starts it.
 
 
-# With these podman finds its own files. They are of the one who starts it, and the container has others.
-OWN = ("HOME", "PATH", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF")
 # Where its packages put its list of system calls, and a machine's owner another one.
 LISTS = ("/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json")
 # Of what begins so, a loader, podman or its runtime could load code, or take settings: a task must not say that.
@@ -160,11 +165,14 @@ def podman_command(
     argv: Sequence[str],
     own: Mapping[str, str],
 ) -> Wrapped:
-    """Return the command, in its container; own: the variables of OWN as they are here. Errors: NoSandbox."""
+    """Return the command, in its container; own: podman's own variables. Errors: NoSandbox."""
     line = [ground.tool, "run", "--rm", "--interactive", "--pull=never", "--quiet", f"--network={sandbox.network}"]
+    labels = {containers.ATTEMPT: scene.attempt, containers.HOLDER: scene.holder}
+    line += [f"--label={name}={said}" for name, said in labels.items() if said]
     size = scene.memory_mb << 20 or ground.memory >> 2
     tmp = "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777" + (f",size={size}" if size else "")
-    line += ["--read-only", tmp, "--cap-drop=all"]
+    # One that is removed by force is killed at once: its attempt may have no time left.
+    line += ["--read-only", tmp, "--cap-drop=all", "--stop-timeout=0"]
     line += ["--security-opt=no-new-privileges", f"--security-opt=seccomp={scene.calls}", "--http-proxy=false"]
     line += [f"--security-opt=mask={':'.join(ground.hidden)}"] if ground.hidden else []
     line += [
@@ -180,7 +188,7 @@ def podman_command(
         if set(place.source + place.at) & set(':,"\\'):
             raise NoSandbox(f"podman cannot show {place.at}: it reads : and , in a path otherwise", "rename it")
         line += [f"--volume={place.source}:{place.at}:{'rw' if place.writable else 'ro'}"]
-    inner = {name for name in env if name in OWN or name.startswith(_LEADS)}
+    inner = {name for name in env if name in containers.OWN or name.startswith(_LEADS)}
     line += [f"--env={name}={env[name]}" if name in inner else f"--env={name}" for name in env]
     program, *rest = argv
     passed = {name: value for name, value in env.items() if name not in inner}

@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from spoold.agents.sandbox.command_line import allowed_calls, wrap
+from spoold.agents.sandbox import containers
+from spoold.agents.sandbox.command_line import allowed_calls, started_with, wrap
 from spoold.agents.sandbox.protected_files import guarded
 from spoold.agents.sandbox.proxy import Proxy
 from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy, SandboxRun, Wrapped
@@ -127,7 +128,8 @@ def _trial(sandbox: SandboxPolicy) -> tuple[list[str], str]:
         scene = SandboxRun(
             f"{top}/ws", f"{top}/home", env, hidden=(f"{top}/spool",), way_out=way, held=guarded(f"{top}/ws", "own")
         )
-        scene = replace(scene, calls=allowed_calls(sandbox, top))
+        if sandbox.kind == "podman":
+            scene = stack.enter_context(_held(sandbox, scene, top))
         wrapped = wrap(sandbox, ["sh", "-c", _SCRIPT], scene)
         # Podman passes on what its settings say. Bubblewrap passes on all that it is started with: nothing else.
         more = {"SPOOLD_PROBE": _NONSENSE} if sandbox.kind == "podman" else {}
@@ -156,6 +158,11 @@ class Entered:
         """Return a command in it. Errors: NoSandbox."""
         return wrap(self.sandbox, argv, self.scene)
 
+    def clear(self) -> None:
+        """Remove what a program of it that was ended has left outside of its processes. Errors: none."""
+        if self.sandbox.kind == "podman":
+            containers.clear(started_with(self.sandbox), self.scene.holder)
+
     @property
     def refused(self) -> tuple[str, ...]:
         """The hosts that its proxy did not let through, or did not reach."""
@@ -172,7 +179,7 @@ def entered(sandbox: SandboxPolicy, scene: SandboxRun) -> Iterator[Entered]:
         if sandbox.kind == "podman":
             folder = tempfile.mkdtemp(prefix="spoold-sandbox-")
             stack.callback(remove, folder)
-            scene = replace(scene, calls=allowed_calls(sandbox, folder))
+            scene = stack.enter_context(_held(sandbox, scene, folder))
         if sandbox.network != "proxy":
             yield Entered(sandbox, scene)
             return
@@ -181,3 +188,16 @@ def entered(sandbox: SandboxPolicy, scene: SandboxRun) -> Iterator[Entered]:
         except OSError as error:
             raise NoSandbox(f"the proxy of the sandbox cannot listen: {error}", "make room in TMPDIR") from error
         yield Entered(sandbox, replace(scene, way_out=proxy.path), proxy)
+
+
+@contextmanager
+def _held(sandbox: SandboxPolicy, scene: SandboxRun, folder: str) -> Iterator[SandboxRun]:
+    """Yield a run as podman takes it, and leave none of its containers. folder: one of its own. Errors: NoSandbox,
+    OSError."""
+    mine = containers.holder(os.path.basename(folder))
+    calls = allowed_calls(sandbox, folder)
+    containers.clear(started_with(sandbox))
+    try:
+        yield replace(scene, calls=calls, holder=mine)
+    finally:
+        containers.clear(started_with(sandbox), mine)

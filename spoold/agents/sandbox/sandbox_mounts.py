@@ -69,8 +69,9 @@ def _sized(tool: str) -> bool:
     return False
 
 
-def look(tool: str, *, names: bool) -> Ground:
-    """Return the ground of this machine, for a tool such as `bwrap`. names: with what looks names up."""
+def look(tool: str, *, names: bool, search: str | None = None) -> Ground:
+    """Return the ground of this machine, for a tool such as `bwrap`. names: with what looks names up; search: the
+    folders in which the tool is looked for, None for the PATH of this process."""
     shown = {"/usr": "/usr"}
     links = {}
     for path in _BELOW_ROOT:
@@ -87,7 +88,7 @@ def look(tool: str, *, names: bool) -> Ground:
     prefix = os.path.realpath(sys.base_prefix)
     needs = tuple(path for path in (script, prefix, python) if path != "/usr" and not path.startswith("/usr/"))
     kernel, hidden = (tuple(path for path in paths if os.path.exists(path)) for paths in (_KERNEL, _HIDDEN))
-    found = shutil.which(tool) or ""
+    found = shutil.which(tool, path=search) or ""
     sized = tool == "bwrap" and bool(found) and _sized(found)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Ground(shown, links, kernel, hidden, found, python, around, script, needs, os.getuid(), sized, memory)

@@ -43,7 +43,8 @@ class NoSandbox(Exception):
 class SandboxPolicy:
     """What the owner of a machine asks for. network: 'none' unless said, and 'host' without a sandbox; hosts: which
     ones a proxy lets through, such as api.example.com, *.example.com or localhost:8377; image: of podman; nested: the
-    agent may make sandboxes of its own; memory_mb, processes: how much all of it may use together (systemd, podman).
+    agent may make sandboxes of its own; memory_mb, processes: how much all of it may use together (systemd, podman);
+    podman: the variables with which podman itself is started, {} for those of this process (`containers`).
 
     Errors: ValueError.
     """
@@ -55,6 +56,7 @@ class SandboxPolicy:
     nested: bool = False
     memory_mb: int | None = None
     processes: int | None = None
+    podman: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -90,7 +92,8 @@ class SandboxRun:
     hidden: what must not be shown, with all below it (the spool); way_out: the socket of a proxy, '' for none; held:
     what of the workspace is held; others: whether others may change its folders meanwhile; empty: a folder with
     nothing in it, where something is held that is not there; calls: the file that says to podman which system calls
-    there are; memory_mb: how much /tmp and /dev/shm may each hold, 0 for a quarter of the machine's memory.
+    there are; memory_mb: how much /tmp and /dev/shm may each hold, 0 for a quarter of the machine's memory; attempt:
+    whose run it is, as TASK.ATTEMPT; holder: what a container says of the process that made it.
     """
 
     workspace: str
@@ -106,6 +109,8 @@ class SandboxRun:
     empty: str = ""
     calls: str = ""
     memory_mb: int = 0
+    attempt: str = ""
+    holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
