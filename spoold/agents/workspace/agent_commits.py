@@ -16,13 +16,14 @@ from stat import S_ISREG
 
 from spoold.system.walking import Folder, walk
 
-_HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_NAMES = re.compile(r"\b(?:[0-9a-f]{40}|[0-9a-f]{64})\b")
+# Git reads capital letters as well, and writes small ones.
+_HASH = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
+_NAMES = re.compile(r"\b(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})\b")
 LOG = "logs/HEAD"
 # What git is still to do, or has done, of a rebase or of several commits to pick: it may name these by their
 # beginnings.
 _TODO = re.compile(r"(?:.*/)?(?:sequencer/todo|rebase-merge/(?:git-rebase-todo(?:\.backup)?|done))")
-_BEGINNING = re.compile(r"^[a-z]+(?: -[cC])? ([0-9a-f]{7,63})\b", re.MULTILINE)
+_BEGINNING = re.compile(r"^[a-z]+(?: -[cC])? ([0-9a-fA-F]{7,63})\b", re.MULTILINE)
 # In these are no commits that nothing else names.
 _NO_TRACES = frozenset({"objects", "refs", "hooks", "lfs", "modules", "remotes", "index", "packed-refs"})
 # Git's own folders of such files: they are read first, since an agent decides how many others there are.
@@ -74,17 +75,17 @@ class Commits:
     def is_torn(self) -> bool:
         """Whether HEAD names neither a commit nor a branch, which may have none yet."""
         text = text_of(os.path.join(self.own, "HEAD")).strip()
-        return not (_HASH.fullmatch(text) or text.startswith("ref: refs/"))
+        return not (_named(text) or text.startswith("ref: refs/"))
 
     def merging(self) -> list[str]:
         """Return the commits of a merge that was begun and not committed."""
-        return [line for line in text_of(os.path.join(self.own, "MERGE_HEAD")).split() if _HASH.fullmatch(line)]
+        return [one for word in text_of(os.path.join(self.own, "MERGE_HEAD")).split() if (one := _named(word))]
 
     def visited(self) -> frozenset[str]:
         """Return the commits that were checked out here, as the log of HEAD says."""
         log = text_of(os.path.join(self.own, "logs", "HEAD")).splitlines()
-        found = (line.split(" ", 2)[1] for line in log[-_REFERENCES_MAX:] if line.count(" ") > 1)
-        return frozenset(one for one in found if _HASH.fullmatch(one))
+        found = (_named(line.split(" ", 2)[1]) for line in log[-_REFERENCES_MAX:] if line.count(" ") > 1)
+        return frozenset(filter(None, found))
 
     def traces(self) -> dict[str, str]:
         """Return what its other files name, each with the file: where it was, as the log of HEAD says, what a merge
@@ -106,7 +107,7 @@ class Commits:
                 text = text_of(os.path.join(self.own, path))
                 room -= len(text)
                 for one in (*_NAMES.findall(text), *(_BEGINNING.findall(text) if _TODO.fullmatch(path) else ())):
-                    found.setdefault(one, path)
+                    found.setdefault(one.lower(), path)
         return found
 
     def own_files(self) -> tuple[dict[str, int | None], str]:
@@ -158,7 +159,7 @@ class Commits:
         for folder in walk(top):
             for name in folder.files:
                 text = text_of(os.path.join(top, path := os.path.join(folder.path, name))).strip()
-                if not (_HASH.fullmatch(text) or text.startswith("ref: ")):
+                if not (_named(text) or text.startswith("ref: ")):
                     found.append(f"refs/{path}")
         return found
 
@@ -168,7 +169,7 @@ class Commits:
         stash = found.pop("refs/stash", None)
         log = text_of(os.path.join(self.shared, "logs", "refs", "stash")).splitlines()
         older = [words[1] for line in log[-_REFERENCES_MAX:] if len(words := line.split(" ", 2)) == 3]
-        entries = [one for one in dict.fromkeys([stash or "", *older[::-1]]) if _HASH.fullmatch(one)]
+        entries = [*dict.fromkeys(filter(None, map(_named, [stash or "", *older[::-1]])))]
         return {**found, **{f"stash@{{{number}}}": one for number, one in enumerate(entries)}} if stash else found
 
     def below(self, prefix: str) -> dict[str, str]:
@@ -194,21 +195,18 @@ class Commits:
 
     def _resolved(self, text: str) -> str | None:
         text = text.strip()
-        if _HASH.fullmatch(text):
-            return text
+        if one := _named(text):
+            return one
         name = text.removeprefix("ref: ")
         if name == text or not name.startswith("refs/") or ".." in name:
             return None
-        found = text_of(os.path.join(self.shared, name)).strip()
-        if _HASH.fullmatch(found):
-            return found
-        return self._packed().get(name)
+        return _named(text_of(os.path.join(self.shared, name)).strip()) or self._packed().get(name)
 
     def _packed(self) -> dict[str, str]:
         found = {}
         for line in text_of(os.path.join(self.shared, "packed-refs")).splitlines()[:_REFERENCES_MAX]:
-            one, _, name = line.partition(" ")
-            if _HASH.fullmatch(one):
+            word, _, name = line.partition(" ")
+            if one := _named(word):
                 found[name] = one
         return found
 
@@ -216,6 +214,11 @@ class Commits:
 def is_whole(name: str) -> bool:
     """Whether it is the whole name of an object, and not its beginning."""
     return bool(_HASH.fullmatch(name))
+
+
+def _named(word: str) -> str:
+    """Return the whole name of an object, as git writes it; '' for anything else."""
+    return word.lower() if _HASH.fullmatch(word) else ""
 
 
 def git_of(tree: str, path: str) -> str:

@@ -238,8 +238,9 @@ def _age_s(path: str) -> float:
 
 
 _FOLDER, _REST = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
-_NAMED = re.compile(rb"(?:(?!0+\n)(?:[0-9a-f]{40}|[0-9a-f]{64})|ref: refs/[^\n]+)\n")
-_PACKED = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}) refs/.+")
+# Git reads names in capital letters, too, as an agent may write them.
+_NAMED = re.compile(rb"(?:(?!0+\n)(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})|ref: refs/[^\n]+)\n")
+_PACKED = re.compile(rb"(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64}) refs/.+")
 _PIECE, _PACKED_MAX = 1 << 20, 64 << 20
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -290,11 +291,11 @@ def forget_names_of_nothing(git: Git) -> bool:
         if not _NAMED.match(text):
             broken.append(path)
         elif not text.startswith(b"ref: "):
-            named[path] = text.split()[0].decode()
+            named[path] = text.split()[0].decode().lower()
     packed = os.path.join(git.directory, "packed-refs")
     held = _held(packed, _PACKED_MAX)
     rows = held.splitlines() if len(held) < _PACKED_MAX else []  # what is not read whole is not written anew
-    found = [row.split()[0].decode() if _PACKED.fullmatch(row) else "" for row in rows]
+    found = [row.split()[0].decode().lower() if _PACKED.fullmatch(row) else "" for row in rows]
     asked = "".join(f"{name}\n" for name in dict.fromkeys([*named.values(), *filter(None, found)]))
     said = git("cat-file", "--batch-check=%(objectname)", given=asked).lines if asked else []
     there = {row for row in said if " " not in row}

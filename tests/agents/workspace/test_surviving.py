@@ -116,3 +116,19 @@ def test_objects_are_looked_at_once_after_each_start(
 
 def test_git_waits_until_the_objects_of_a_mirror_are_on_the_disk(remote: Remote, tmp_path: Path) -> None:
     assert Git(str(mirror_of(tmp_path)))("config", "core.fsync").out.strip() == "committed,reference"
+
+
+def test_a_reference_in_capital_letters_stays(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git reads it, and an agent in a worktree may have written it: it was taken for a torn one, and removed."""
+    where = mirror_of(tmp_path)
+    name = git("for-each-ref", "--count=1", "--format=%(objectname)", cwd=where)
+    (where / "refs/heads").mkdir(exist_ok=True)
+    (where / "refs/heads/mine").write_text(f"{name.upper()}\n")
+    packed = where / "packed-refs"
+    packed.write_text(f"{packed.read_text() if packed.exists() else ''}{name.upper()} refs/heads/packed\n")
+    assert not mirror.forget_names_of_nothing(Git(str(where)))
+    restarted(monkeypatch)
+    pushed(remote, tmp_path, "one", {"f.txt": "more\n"}, 3)
+    assert git("rev-parse", "refs/heads/mine", "refs/heads/packed", cwd=where).split() == [name] * 2
