@@ -165,8 +165,20 @@ def lacking(mirror: Mirror, folder: str, record: Record) -> list[str]:
     os.makedirs(scratch, exist_ok=True)
     pushed = [one for one in (record.commit, record.more) if one]
     found, was = commits_of(folder, record, mirror), mirror.places.workspace(record.task, record.spool)
-    asked = Question(tree_of(folder), found.own, found.shared, was, mirror.directory, keeper_of, pushed, scratch)
-    said = caged(_PROVER, asked, (tree_of(folder), *besides(folder), mirror.directory, keeper_of), scratch)
+    others = {path: Mirror(mirror.places, one) for path, one in record.submodules.items()}
+    asked = Question(
+        tree=tree_of(folder),
+        own=found.own,
+        shared=found.shared,
+        was=was,
+        mirror=mirror.directory,
+        keeper=keeper_of,
+        pushed=pushed,
+        submodules={path: one.objects for path, one in others.items()},
+        scratch=scratch,
+    )
+    reads = (mirror.directory, keeper_of, *(one.directory for one in others.values()))
+    said = caged(_PROVER, asked, (tree_of(folder), *besides(folder), *reads), scratch)
     try:
         return [str(path) for path in codec.load(said.encode(), "what was looked at")]
     except (BadFile, TypeError) as bad:

@@ -19,10 +19,11 @@ import os
 import shutil
 import stat
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from spoold.agents.workspace import lfs
-from spoold.agents.workspace.agent_commits import Commits
+from spoold.agents.workspace.agent_commits import Commits, git_of
 from spoold.agents.workspace.git import Git
 from spoold.agents.workspace.worktrees import saying, worktrees
 from spoold.protocol.errors import legible
@@ -37,7 +38,8 @@ _EMPTY = hashlib.sha1(b"blob 0\0", usedforsecurity=False).hexdigest()
 class Question:
     """tree: the files; own: the git directory that has their index; shared: that of its worktrees; was: where the
     folder of the workspace was when the agent worked; mirror: that of what was fetched from the remote; keeper: that
-    of what was pushed; pushed: the commits that the remote was given; scratch: a folder to write in."""
+    of what was pushed; pushed: the commits that the remote was given; submodules: path of each that was fetched, and
+    the objects that it borrows; scratch: a folder to write in."""
 
     tree: str
     own: str
@@ -46,6 +48,7 @@ class Question:
     mirror: str
     keeper: str
     pushed: list[str]
+    submodules: dict[str, str]
     scratch: str
 
 
@@ -56,26 +59,61 @@ def serve(text: str) -> int:
 
 
 def missing(asked: Question) -> list[str]:
-    """Return the files whose content is not on the remote, also those of other worktrees, but for
-    submodules: another remote has theirs. Errors: GitFailed."""
-    lost, top, own = _missing(asked), os.path.realpath(asked.tree), Commits(asked.own, asked.shared)
-    within = _within(asked, _submodules(asked))
-    repositories = {"": own, **{path: _at(os.path.join(top, path, ".git")) for path in within}}
+    """Return the files whose content is not on the remote, also those of other worktrees, whatever repository within
+    has them. Not those of submodules: another remote has theirs. Errors: GitFailed."""
+    lost, top, seen = _missing(asked), os.path.realpath(asked.tree), set[str]()
+    own, elsewhere = Commits(asked.own, asked.shared), _elsewhere(asked, top)
+    repositories = {"": own, **elsewhere, **_repositories(asked, top)}
+    theirs = {os.path.realpath(one.shared): one for one in elsewhere.values()}
     said = [os.path.join(top, folder.path) for folder in walk(top) if ".git" in folder.files]
-    for folder, one in worktrees(top, asked.was, repositories, [*said, *saying(top)]).places.items():
-        path = os.path.relpath(folder, top)
-        lost += [f"{path}/{name}" for name in _missing(replace(asked, tree=folder, own=one.own))]
-    return lost
+    while True:
+        found = worktrees(top, asked.was, repositories, [*said, *saying(top)]).places
+        if not (new := found.keys() - seen):
+            return lost
+        seen |= new
+        for folder in sorted(new):
+            path, one = os.path.relpath(folder, top), found[folder]
+            there = replace(asked, tree=folder, own=one.own)
+            kept = _checked_out(asked, one) if os.path.realpath(one.shared) in theirs else set[str]()
+            lost += [f"{path}/{name}" for name in _missing(there, kept)]
+            repositories |= _repositories(there, top)
 
 
-def _at(own: str) -> Commits:
-    return Commits(own, own)
+def _repositories(asked: Question, top: str) -> dict[str, Commits]:
+    """Return the repositories in a tree that are neither ignored nor submodules, by their paths from the top."""
+    found = (os.path.join(asked.tree, path, ".git") for path in _within(asked, _submodules(asked)))
+    return {os.path.relpath(os.path.dirname(own), top): Commits(own, own) for own in found}
 
 
-def _missing(asked: Question) -> list[str]:
-    """Return those of one tree. Errors: GitFailed."""
+def _elsewhere(asked: Question, top: str) -> dict[str, Commits]:
+    """Return the repositories that may have remotes of their own: those of submodules, and in git directories."""
+    submodules, found = _submodules(asked), dict[str, Commits]()
+    for folder in walk(top):
+        if ".git" in (*folder.folders, *folder.files) and f"{folder.path}/".startswith(submodules):
+            own = git_of(top, folder.path)
+            if own and os.path.basename(os.path.dirname(own)) != "worktrees":
+                found[folder.path] = Commits(own, own, asked.submodules.get(folder.path, ""))
+        folder.folders[:] = [name for name in folder.folders if name != ".git"]
+    around = {"": Commits(asked.own, asked.shared), **_repositories(asked, top), **found}
+    for path, one in around.items() if asked.own == asked.shared else ():
+        found |= {os.path.join(path, ".git", name): inner for name, inner in one.hidden().items()}
+    return found
+
+
+def _checked_out(asked: Question, one: Commits) -> set[str]:
+    """Return the files of the commit that is checked out in a worktree: whether its remote has that is another
+    question than whether files were changed since."""
+    head = one.head() if one.trusted() else None
+    git = Git(os.path.join(asked.scratch, "work.git")).reading(one.objects)
+    rows = git.ask("ls-tree", "-r", "-z", head).names if head else []
+    return {row.partition("\t")[0].split()[2] for row in rows}
+
+
+def _missing(asked: Question, kept: Collection[str] = ()) -> list[str]:
+    """Return those of one tree. kept: contents that need not be on the remote. Errors: GitFailed."""
     submodules = _submodules(asked)
     found = {path: one for path, one in _hashes(asked.tree).items() if not path.startswith(submodules)}
+    found = {path: one for path, one in found.items() if one not in kept}
     unknown = _unknown(asked, found)
     indices = {"": asked.own, **{f"{path}/": f"{asked.tree}/{path}/.git" for path in _within(asked, submodules)}}
     tracked, lost = set[str](), list[str]()
@@ -85,6 +123,7 @@ def _missing(asked: Question) -> list[str]:
             lost.append(f"{above}.git/index")
             continue
         tracked.update(f"{above}{path}" for path, _ in rows)
+        rows = [(path, one) for path, one in rows if one not in kept]
         if not above:  # those of a repository within may be on its own remotes
             lost += _unknown(asked, {f"{path} as {one[:12]}": one for path, one in rows if one != _EMPTY})
     if not unknown:

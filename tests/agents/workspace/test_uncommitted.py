@@ -571,8 +571,11 @@ def texts(remote: Remote, saved: SavedWork) -> set[str]:
     return {git("cat-file", "-p", one, cwd=remote.path) for one in objects(remote, saved)}
 
 
+OWNERS = ("inner", ".git/modules/gone", "home/wt/inner", "submodule")
+
+
 @pytest.mark.parametrize("where", ["home/other", IGNORED, "in/the tree", "away"])
-@pytest.mark.parametrize("owner", ["inner", ".git/modules/gone", "home/wt/inner", "submodule"])
+@pytest.mark.parametrize("owner", OWNERS)
 def test_changed_files_of_a_worktree_of_another_repository_are_saved(
     remote: Remote, tmp_path: Path, where: str, owner: str
 ) -> None:
