@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import resource
 import sys
@@ -68,7 +69,7 @@ WITHIN_MAX = 256 << 20
 FILE_MAX, FILES_MAX = 4 << 30, 8 << 30
 _EMPTY_FILES = [made(b"blob 0\0").hexdigest() for made in (hashlib.sha1, hashlib.sha256)]
 # What the references of a mirror begin with that are no agent's, or another attempt's.
-_OF_OTHERS = (FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
+_OF_OTHERS = (*FETCHED, "refs/heads/spool/", "refs/spool/", "the worktree ")
 
 
 def main() -> int:
@@ -113,6 +114,7 @@ class Saver:
             str, list[tuple[str, str, str]]
         ]()  # by repository: name, type and object of what is no commit
         self._large = frozenset[str]()
+        self._shared = ""  # the repository of the workspace itself
         self._there = dict[str, set[str]]()
 
     def save(self, pack: str) -> Made:
@@ -124,11 +126,12 @@ class Saver:
         found = Commits(said.own, said.shared, said.borrows)
         if not (said.owns and found.trusted()):
             found = Commits("", "")
+        self._shared = found.shared
         self._all.open(found, paths, large)
         inside, away = self._all.inside, self._all.away
         mine = {path: one for path, one in away.items() if one.shared == found.shared}
         # In a clone the files of a worktree's git directory lie below its own.
-        named = {"": found, **inside, **(mine if said.branch else {})}
+        named = {"": found, **inside, **(mine if said.branch else {}), **self._all.strays}
         self._named = {path: self._in_full(path, one) for path, one in named.items()}
         self._leave_out(large)
         if said.sifts:
@@ -177,7 +180,7 @@ class Saver:
         """Note what no commit has. named: the repositories whose own files count. Errors: GitFailed."""
         inside = {**self._all.inside, **self._all.away}
         looked = {os.path.realpath(inside[path].own) for path in (*self._all.worktrees, *self._all.away)}
-        others = dict[str, Commits]()
+        others = {**self._all.strays}
         for path, one in {"": found, **self._all.others}.items():
             for name, other in one.other_indexes().items() if one.shared else ():
                 if os.path.realpath(other.own) not in looked:
@@ -215,7 +218,8 @@ class Saver:
         others = list(self._own_tips(own).values())
         others += [name for one in within if one.shared for name in one.references().values()]
         others += [name for traces in self._named.values() for name in traces]
-        there = [one for one in (*repositories, *self._all.away.values()) if one.shared]
+        around = (*self._all.away.values(), *self._all.strays.values())
+        there = [one for one in (*repositories, *around) if one.shared]
         heads = [name for one in there for name in (one.head(), *one.merging()) if name]
         self._sifter.look([*heads, *others])
 
@@ -484,11 +488,15 @@ class Saver:
         """Return what references name that may be the agent's own."""
         tips, only = found.references() if found.shared else {}, self._said.branch
         tips = {name: one for name, one in tips.items() if self._said.tags.get(name) != one}
-        return {name: one for name, one in tips.items() if only in ("", name) or not name.startswith(_OF_OTHERS)}
+        mine = ("", only, *self._all.strays)
+        return {
+            name: one for name, one in tips.items() if not only or name in mine or not name.startswith(_OF_OTHERS)
+        }
 
     def _elsewhere(self, found: Commits) -> None:
         """Note the commits of other branches, of the stash, and below any other reference. Errors: GitFailed."""
-        git, was = self._git, found.visited().union(*(one.visited() for one in self._all.away.values()))
+        around = (*self._all.away.values(), *self._all.strays.values())
+        git, was = self._git, found.visited().union(*(one.visited() for one in around))
         tips = self._peeled(self._own_tips(found), "", was if self._said.branch else None)
         if found.shared and not self._said.branch:
             self._made.left_out += [f"{name}: it names no commit" for name in found.torn()]
@@ -525,9 +533,32 @@ class Saver:
         known = [*said.known, *(said.elsewhere if path else ()), said.start, self._made.commit]
         done = git.ask("rev-list", "--parents", "--stdin", given=between(seen, [*known, *named]))
         parents = {name for row in done.lines for name in row.split()[1:]}
-        for row in done.lines if not done.code else ():
-            if (commit := row.split()[0]) in seen and commit not in parents and len(self._tips) < TIPS_MAX:
-                self._tips.append(trace(path, seen[commit], commit))
+        heads = [row.split()[0] for row in done.lines] if not done.code else []
+        new = [trace(path, seen[one], one) for one in heads if one in seen and one not in parents]
+        most = FILES_MAX if one.shared == self._shared else WITHIN_MAX
+        self._tips += self._fitting(new[: TIPS_MAX - len(self._tips)], [*known, *named], most)
+
+    def _fitting(self, new: Sequence[Tip], known: Sequence[str], most: int) -> Sequence[Tip]:
+        """Return those of these that bring no more than so much (bytes) beside what is known, and name the others.
+        Errors: GitFailed where one is torn, and nobody sifts."""
+        if not new or self._size(new, known) <= most:
+            return new
+        kept, lost = list[Tip](), 0
+        for tip in new:
+            if lost < TOLD_MAX and self._size([*kept, tip], known) <= most:
+                kept.append(tip)
+            else:
+                lost += 1
+                self._made.left_out.append(f"{tip.what}: with it such commits have more than {most >> 20:,} MiB")
+        return kept
+
+    def _size(self, tips: Sequence[Tip], known: Sequence[str]) -> float:
+        """Return how much (bytes) these bring beside what is known; of what is not whole, that is without a bound."""
+        lines = between([one.commit for one in tips], known)
+        done = self._git.ask("rev-list", "--objects", "--disk-usage", "--stdin", given=lines)
+        if done.code and self._sifter is None:
+            raise GitFailed(("rev-list", "--objects"), done.code, done.errors)
+        return math.inf if done.code else int(done.out or 0)
 
     def _peeled(self, tips: Mapping[str, str], path: str, was: Collection[str] | None = None) -> dict[str, str]:
         """Return the commit that each name leads to, through tags, as it may be saved; what leads to none is left

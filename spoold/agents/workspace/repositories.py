@@ -29,7 +29,8 @@ class Repositories:
 
     within: those whose files are files of the work; worktrees: which of them are worktrees of another one; hidden:
     those in a git directory, such as that of a submodule that is gone; away: worktrees whose files are none of the
-    work, as in the agent's home.
+    work, as in the agent's home; strays: where the workspace is a worktree itself, others of its repository that are
+    out of reach.
     """
 
     def __init__(self, git: Git, said: Request, made: Made) -> None:
@@ -38,6 +39,7 @@ class Repositories:
         self.worktrees = set[str]()
         self.hidden = dict[str, Commits]()
         self.away = dict[str, Commits]()
+        self.strays = dict[str, Commits]()
         self.staged = dict[str, list[Entry] | None]()
         self._handled = set[str]()
 
@@ -172,9 +174,14 @@ class Repositories:
             if not self._is_in(folder) or path in self.ignored([path]):
                 why = "it and its repository do not name each other any more, and so its files are not saved"
                 self._made.left_out.append(f"{path}: a worktree: {why}")
-        for of, name, place in looked.unseen:
+        for one in looked.unseen:
             why = "is out of reach, and so only what was committed or staged there is saved"
-            self._made.unseen.append(f"{of}: " * bool(of) + f"the worktree {name}: its folder {place} {why}")
+            told = f"{one.of}: " * bool(one.of) + f"the worktree {one.name}: its folder {one.noted} {why}"
+            if one.of or not self._said.branch:
+                self._made.unseen.append(told)
+            else:  # the next attempt does not find it new again
+                self._made.left_out.append(told)
+                self.strays[f"the worktree {one.name}"] = one.commits
 
     def below(self, above: str, paths: Iterable[str]) -> list[str]:
         """Return those of these paths that are below one, from there, and in no other worktree than that. above: with

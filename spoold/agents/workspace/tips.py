@@ -17,8 +17,10 @@ from spoold.protocol.errors import legible
 
 # So many are told, and so many of what is in one.
 TOLD_MAX, NAMED_MAX = 20, 5
-# Below it lies what was fetched from others.
-FETCHED = "refs/remotes/"
+# Below these lies what was fetched from others; and what is about commits, and none of the work: notes, and objects
+# that git is to take for others.
+FETCHED = ("refs/remotes/", "refs/prefetch/")
+_ABOUT = ("refs/notes/", "refs/replace/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,9 @@ def trace(path: str, file: str, commit: str) -> Tip:
 
 
 def amiss_of(name: str) -> bool | None:
-    """Return `amiss` of what a reference names. What is below a remote's name may have been fetched: it is pushed,
-    and nobody is told to merge it."""
-    return False if name.startswith(FETCHED) else None
+    """Return `amiss` of what a reference names. What was fetched, or is about commits, is pushed, and nobody is told
+    to merge it."""
+    return False if name.startswith((*FETCHED, *_ABOUT)) else None
 
 
 def carry(git: Git, made: Made, tips: Sequence[Tip], author: str, base: str) -> None:

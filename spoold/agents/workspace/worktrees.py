@@ -21,25 +21,24 @@ from spoold.agents.workspace.agent_commits import Commits, text_of
 from spoold.system.walking import walk
 
 
-@dataclass(slots=True)
-class Worktrees:
-    """What was found. places: folder and git directory of each; cut_off: folders with files that were one, where
-    either side does not know of the other any more; unseen: of each that lies where nobody can look, its repository,
-    its name and where it is."""
-
-    places: dict[str, Commits] = field(default_factory=dict)
-    cut_off: list[str] = field(default_factory=list)
-    unseen: list[tuple[str, str, str]] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
     """What a repository has of a worktree. of: path of the repository; noted: the place that it says, '' for none."""
 
     of: str
     name: str
     commits: Commits
     noted: str
+
+
+@dataclass(slots=True)
+class Worktrees:
+    """What was found. places: folder and git directory of each; cut_off: folders with files that were one, where
+    either side does not know of the other any more; unseen: those that lie where nobody can look."""
+
+    places: dict[str, Commits] = field(default_factory=dict)
+    cut_off: list[str] = field(default_factory=list)
+    unseen: list[Kept] = field(default_factory=list)
 
 
 def saying(tree: str) -> list[str]:
@@ -77,7 +76,7 @@ def worktrees(tree: str, was: str, repositories: Mapping[str, Commits], folders:
         if own in claimed:
             continue
         if not here.holds(one.noted):
-            made.unseen.append((one.of, one.name, one.noted))
+            made.unseen.append(one)
         elif here.may_be(one.noted) and one.noted not in made.cut_off and _is_cut_off(one.noted):
             made.cut_off.append(one.noted)
     return made
@@ -89,6 +88,7 @@ class _Here:
     def __init__(self, tree: str, was: str) -> None:
         self._tree, self._was = os.path.realpath(tree), was
         self._top = os.path.dirname(self._tree)
+        self._all = os.path.realpath(os.path.dirname(was))
 
     def moved(self, path: str) -> str:
         """Return where a path that an agent wrote is now."""
@@ -105,8 +105,9 @@ class _Here:
         kind, _, said = text_of(os.path.join(place, ".git")).strip("\n").partition("gitdir: ")
         return self.moved(os.path.join(place, said)) if said and not kind and "\0" not in said else ""
 
-    def kept(self, repositories: Mapping[str, Commits]) -> Iterator[_Kept]:
-        """Yield what repositories have of their worktrees; of a mirror, only of those that lie in this workspace."""
+    def kept(self, repositories: Mapping[str, Commits]) -> Iterator[Kept]:
+        """Yield what repositories have of their worktrees; of a mirror, only of those that lie in this workspace, and
+        of strays, see `_is_stray`."""
         for of, one in repositories.items():
             top = os.path.join(one.shared, "worktrees")
             for folder in walk(top):
@@ -116,8 +117,22 @@ class _Here:
                 own = os.path.join(top, folder.path)
                 said = text_of(os.path.join(own, "gitdir")).strip("\n").replace("\0", "")
                 noted = self.moved(os.path.dirname(os.path.join(own, said)))
-                if noted != self._tree and (one.own == one.shared or self.holds(noted)):
-                    yield _Kept(of, folder.path, Commits(own, one.shared, one.borrows), noted)
+                own_ones = one.own == one.shared or self.holds(noted)
+                if noted != self._tree and (own_ones or self._is_stray(noted, own, one.own)):
+                    yield Kept(of, folder.path, Commits(own, one.shared, one.borrows), noted)
+
+    def _is_stray(self, noted: str, own: str, mine: str) -> bool:
+        """Whether a worktree lies in no workspace, and was made since this one was: by its agent, or by another one
+        that worked meanwhile. own, mine: git directories of both."""
+        return not noted.startswith(f"{self._all}/") and _made_at(own) > _made_at(mine)
+
+
+def _made_at(own: str) -> int:
+    """Return when the git directory of a worktree was made (epoch, ns): this file is never written again."""
+    try:
+        return os.lstat(os.path.join(own, "commondir")).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _is_cut_off(place: str) -> bool:
