@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from spoold.client.read.explanation import explain
+from spoold.client.read.long_listing import describe
 from spoold.store import snapshots
 from spoold.store.store import open_store
+from spoold.store.task_location import locate
 from spoold.worker.intake.readiness import HandlersKnown
 from tests.support.cluster import Cluster, Node
 from tests.worker.test_worker import beat, ids
@@ -339,3 +341,12 @@ def test_a_worker_that_can_run_none_of_a_type_takes_no_more_of_them_and_others_f
     can = beat(made).capabilities
     assert can is not None
     assert "/srv is full" in can.shuns["review"]
+
+
+def test_a_list_says_why_a_task_waits_that_no_worker_can_run() -> None:
+    made = pool("w1", tasks=1, task={"type": "paint"})
+    made.advance(10)
+    node = made.nodes["m1"]
+    store = open_store(node.fs, node.clock, "reader", "/spool")
+    (row,) = describe(store, [locate(store, "t0")], "here")
+    assert (row.state, row.reason) == ("waiting", "no worker that the leader knows to be awake can run it")

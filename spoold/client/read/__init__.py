@@ -6,7 +6,7 @@
     task_file      the file of a task that has not ended, and what is wrong with it
     long_listing   the long form of a list of tasks
     explanation    why a task is not running
-    gate_facts     what the gates decide by: counted resources, parents, lent slots
+    gate_facts     why tasks wait: what the gates decide by, and the gates asked about many tasks
     attempt_logs   what attempts wrote, read and followed; how they ended, and their last line
     histories      what happened to a task; the attempts of many tasks, also of those that run
     graph_data     the tasks of a batch, or all, for a picture; the same as spans of OpenTelemetry

@@ -13,10 +13,12 @@ from dataclasses import replace
 
 from spoold.client.read.attempt_logs import ended, ending
 from spoold.client.read.gate_facts import (
+    asked_now,
     company_seen,
     facts_seen,
     first_seen,
     parents_seen,
+    rest_of,
     waiting_above,
     wanted_back,
 )
@@ -56,10 +58,9 @@ from spoold.rules.answers.why_not_running import explain as judge_case
 from spoold.rules.cluster.node_status import ASLEEP, bounded
 from spoold.rules.entry import admission
 from spoold.rules.entry.admission import Accepted, Admit
-from spoold.rules.gates.facts import Known
 from spoold.rules.gates.gate import Pass
 from spoold.rules.gates.lock_gate import NAME
-from spoold.rules.gates.lock_holders import book_seen, turn_of
+from spoold.rules.gates.lock_holders import turn_of
 from spoold.rules.gates.registry import conditions_of, judge_type, parents_of
 from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
 from spoold.rules.workers.matching import unfit
@@ -228,15 +229,14 @@ class _Gathering:
             case = replace(case, problem=error)
         if lane is None:
             return case
-        ends, more = control.ends_of(self._store.fs, self._requests), {NAME: book_seen(self._picture.gates)}
-        known = Known(self._base.now, self._store.settings, tuple(self._requests), ends, more)
+        seen = (self._base.now, self._store.settings, asked_now(self._store, (), self._requests), self._picture)
         file, home = name.encode(), own_lane(lane.encode())
-        facts = facts_seen(known, self._picture, file)
+        facts = facts_seen(*seen, file)
         waits, own = self._located.state is not State.READY, facts.of(lane.encode())
         first = first_seen(self._store, case.conditions, lane.type, own, file) if waits else []
         if first or not isinstance(judge_type(lane.type, own, ready=not waits), Pass):
             company = company_seen(self._store, own, name, waits=waits)
-            facts = facts_seen(known, self._picture, file, first, company)
+            facts = facts_seen(*seen, file, first, company)
         last = self._last_attempt(name)
         case = self._with_workers(self._with_lane(case, lane, name), lane)
         awake = [seen.capabilities for seen in case.workers if seen.alive and not (seen.draining or seen.asleep)]
@@ -288,10 +288,7 @@ class _Gathering:
         if not name.delay_ms:
             return 0.0
         stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
-        since = moment(stamp)
-        if since is None:
-            return name.delay_ms / 1000
-        return max(0.0, since + name.delay_ms / 1000 - self._base.now)
+        return rest_of(name, moment(stamp), self._base.now)
 
     def _told_at(self, writer: str, event: str, name: TaskName) -> str:
         """Return when a node wrote that event of this attempt; '' when its newest journal does not have it."""

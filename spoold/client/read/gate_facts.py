@@ -1,5 +1,6 @@
-"""What the gates decide by, as a client can see it, for `explain` and `ls`: counted resources, the state of what a
-task waits for, and what tasks lend while they wait.
+"""Why tasks wait, for `explain`, `ls` and views: what the gates decide by, as a client can see it, and the gates,
+asked about many tasks. The facts are counted resources, the requests that stand, the state of what a task waits for,
+and what tasks lend while they wait.
 
 Law: looks and never touches. The figures are those of the leader's last snapshot; one that is missing or cannot be
 read counts as 0, and the leader alone decides by its own count. A batch that a task waits for costs a read of each of
@@ -9,8 +10,8 @@ its tasks, and of all other tasks of the spool. That a task wants its slot back 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spoold.client.read.histories import vanished
@@ -19,20 +20,24 @@ from spoold.client.read.task_info import read_content, text_in
 from spoold.protocol import codec, layout
 from spoold.protocol.amount import amount, some
 from spoold.protocol.errors import BadFile
+from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import TaskName, key, parse_task
 from spoold.protocol.request import Request, Verb
+from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.protocol.timestamps import moment
 from spoold.rules.answers.selection import Selection
-from spoold.rules.gates import breaker_gate, budget_gate, limit_gates
+from spoold.rules.gates import breaker_gate, budget_gate, limit_gates, lock_gate, lock_holders
 from spoold.rules.gates.budget_gate import First, book_seen
-from spoold.rules.gates.budget_usage import NOTHING, Asked
+from spoold.rules.gates.budget_usage import NOTHING
+from spoold.rules.gates.budget_usage import Asked as AskedUnits
 from spoold.rules.gates.dependency_gates import batch_in
-from spoold.rules.gates.facts import Conditions, Known, LaneFacts, Parent, TypeFacts, parent_in
+from spoold.rules.gates.facts import Conditions, Facts, Known, LaneFacts, Parent, TypeFacts, parent_in
+from spoold.rules.gates.gate import Pass, Verdict
 from spoold.rules.gates.limit_gates import told_of_lent
-from spoold.rules.gates.registry import conditions_of, gather
+from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type
 from spoold.rules.gates.resources import (
     BREAKER,
     CLASS,
@@ -48,7 +53,8 @@ from spoold.rules.gates.resources import (
     shares_of,
     stock_seen,
 )
-from spoold.store import heartbeats
+from spoold.rules.gates.standing_requests import Requested
+from spoold.store import control, heartbeats
 from spoold.store.existence import Unreadable, readable
 from spoold.store.lanes_and_archive import list_lanes, list_tasks
 from spoold.store.store import Store
@@ -59,8 +65,95 @@ NOBODY_ELSE: Mapping[str, Company] = {}
 LANES_LISTED = 50
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The requests that stand; ends: of those that end by themselves (s since 1970); about: those about one task, by
+    its key.
+    """
+
+    requests: tuple[Request, ...] = ()
+    ends: Mapping[Request, float] = field(default_factory=dict)
+    about: Mapping[str, tuple[Requested, ...]] = field(default_factory=dict)
+
+
+def asked_now(store: Store, ids: Iterable[str] | None = None, requests: Iterable[Request] | None = None) -> Asked:
+    """Read the requests that stand. ids: the tasks whose own requests are read, None for all; requests: as already
+    listed. Errors: OSError.
+    """
+    standing = tuple(control.list_requests(store.fs) if requests is None else requests)
+    mine: dict[str, list[Request]] = {}
+    for request in standing:
+        mine.setdefault(key(request.target), []).append(request)
+    wanted = mine.keys() if ids is None else mine.keys() & set(map(key, ids))
+    about = {target: control.about_task(store.fs, target, mine[target]) for target in wanted}
+    return Asked(standing, control.ends_of(store.fs, standing), about)
+
+
+class Gates:
+    """The gates, asked about many tasks at one moment: what is true of all tasks of a lane is worked out once."""
+
+    def __init__(
+        self,
+        now: float,
+        settings: Settings,
+        asked: Asked,
+        snapshot: Snapshot | None,
+        parent: Callable[[str], Parent],
+    ) -> None:
+        """now: s since 1970; snapshot: the last one, None for none; parent: the state of what a task waits for."""
+        self._now, self._asked, self._parent = now, asked, parent
+        self._seen = facts_seen(now, settings, asked, snapshot)
+        self._lanes: dict[str, TypeFacts] = {}
+        self._verdicts: dict[tuple[str, bool], Verdict] = {}
+
+    def of_lane(self, lane: str, *, ready: bool = False) -> Verdict:
+        """Return what holds every task of a lane; ready: of ready/."""
+        if (lane, ready) not in self._verdicts:
+            self._verdicts[lane, ready] = judge_type(kind_in(lane), self._facts(lane), ready=ready)
+        return self._verdicts[lane, ready]
+
+    def of_waiting(
+        self, lane: str, conditions: Conditions, task: str = "", file: str = "", rest_s: float = 0
+    ) -> Verdict:
+        """Return what holds a task of waiting/, its own gates first. task: its key; file: its name there, without
+        both any task of the lane; rest_s: as of `rest_of`.
+        """
+        facts = self._facts(lane)
+        verdict = judge(
+            conditions,
+            Facts(
+                self._now,
+                self._parent,
+                rest_s,
+                task,
+                kind_in(lane),
+                type=facts,
+                more=facts.more,
+                order=file.split(".", 2)[1] if file else "",
+                requested=self._asked.about.get(task, ()),
+                file=file,
+            ),
+        )
+        return self.of_lane(lane) if isinstance(verdict, Pass) else verdict
+
+    def _facts(self, lane: str) -> TypeFacts:
+        if lane not in self._lanes:
+            self._lanes[lane] = self._seen.of(lane)
+        return self._lanes[lane]
+
+
+def rest_of(name: TaskName, since: float | None, now: float) -> float:
+    """Return how long (s) the retry delay of a task still lasts. since: when the attempt before it ended, None where
+    that is not known; now: both in s since 1970.
+    """
+    delay_s = name.delay_ms / 1000
+    return delay_s if since is None or not delay_s else max(0.0, since + delay_s - now)
+
+
 def facts_seen(
-    known: Known,
+    now: float,
+    settings: Settings,
+    asked: Asked,
     snapshot: Snapshot | None,
     file: str = "",
     first: Iterable[First] = (),
@@ -71,7 +164,7 @@ def facts_seen(
     file: the name in waiting/ of the one task that is asked about: what those before it want, or is kept for them,
     counts; first and company: of `first_seen` and `company_seen`.
     """
-    resources = Resources(known.settings)
+    resources = Resources(settings)
     types: Mapping[str, Mapping[str, int]] = snapshot.types if snapshot is not None else {}
     gates: Mapping[str, Mapping[str, Any]] = snapshot.gates if snapshot is not None else {}
     used = {f"{TYPE}{kind}" if kind else UNKNOWN: counts.get("active", 0) for kind, counts in types.items()}
@@ -86,9 +179,10 @@ def facts_seen(
             if (opened := moment(said.get("opens"))) is not None:
                 opens[f"{prefix}{name}"] = opened
     breakers = breaker_gate.book_seen(gates)
-    known = replace(
-        known, more={**known.more, budget_gate.NAME: book_seen(gates, first), breaker_gate.NAME: breakers}
-    )
+    more = {budget_gate.NAME: book_seen(gates, first), breaker_gate.NAME: breakers}
+    if snapshot is not None:
+        more[lock_gate.NAME] = lock_holders.book_seen(gates)
+    known = Known(now, settings, asked.requests, asked.ends, more)
     capacity = dict(resources.capacity)
     for name, said in _rows(gates, "quota"):
         if "trying" in said:
@@ -102,7 +196,7 @@ def facts_seen(
     due = {name: units for name, units in due.items() if units}
     due |= {f"{CLASS}{name}": units for name, said in classes if (units := _due(said))}
     nodes = snapshot.nodes if snapshot is not None else ()
-    shares = shares_of(known.settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
+    shares = shares_of(settings, sum(node.slots for node in nodes if node.state in ("idle", "working")))
     stock, lacked = stock_seen(capacity, used, doubtful), _wanted(gates, file)
     wanted = frozenset({*due, *lacked})
     stock = replace(stock, wanted=wanted, due=due, kept=_kept(gates, file), first=lacked)
@@ -156,7 +250,7 @@ def first_seen(store: Store, conditions: Conditions, kind: str, facts: TypeFacts
             task = codec.load_task(store.fs.read(located.path), located.path)
             its = conditions_of(task)
             asked = its.asks(budget_gate.NAME)
-            mine = asked if isinstance(asked, Asked) else NOTHING
+            mine = asked if isinstance(asked, AskedUnits) else NOTHING
             found.append(First(before[task_id].encode(), task_id, task.kind, mine, child=its.child))
     return found
 
@@ -239,7 +333,7 @@ def wanted_back(
     if any(asks):
         with contextlib.suppress(BadFile, Unreadable, FileNotFoundError), readable(located.path):
             lane = codec.load_task(store.fs.read(located.path), located.path).lane
-            facts = facts_seen(Known(now, store.settings, ()), picture).of(lane.encode())
+            facts = facts_seen(now, store.settings, Asked(), picture).of(lane.encode())
             return tuple(told_of_lent(facts.uses, facts.stock)) or ("the leader's answer",)
     return ()
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from spoold.client.read.attempt_logs import last_line
-from spoold.client.read.gate_facts import facts_seen, parents_seen
+from spoold.client.read.gate_facts import Gates, asked_now, parents_seen, rest_of
 from spoold.client.read.task_info import age_of, kind_of, read_content, reason_of
 from spoold.client.spool.spool_status import judged_at
 from spoold.protocol import codec, layout
@@ -24,20 +24,9 @@ from spoold.protocol.names import EndedName, key, parse_ended, parse_log
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result
 from spoold.protocol.timestamps import moment
-from spoold.rules.gates.breaker_gate import breakers_of
-from spoold.rules.gates.facts import (
-    NO_CONDITIONS,
-    Conditions,
-    Facts,
-    Known,
-    LaneFacts,
-    Parent,
-)
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent
 from spoold.rules.gates.gate import Pass
-from spoold.rules.gates.lock_gate import NAME
-from spoold.rules.gates.lock_holders import book_seen
-from spoold.rules.gates.registry import conditions_of, judge, judge_type, parents_of
-from spoold.rules.gates.resources import capacities
+from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.rules.gates.standing_requests import Requested
 from spoold.store import approval_answers, control, heartbeats, snapshots
 from spoold.store.pool_clock import by_host, machine
@@ -112,7 +101,7 @@ class _Listing:
             silence_s=self._silence_s(located),
             tokens_used=spent.tokens_used if spent else None,
             cost_usd=spent.cost_usd if spent else None,
-            reason=self._reason(located, kind, last),
+            reason=self._reason(located, last),
             last_line=self._last_line(located),
             lane=located.lane or None,
             archived=located.archived,
@@ -120,25 +109,21 @@ class _Listing:
             sent_back=self._sent_back(located),
         )
 
-    def _reason(self, located: Located, kind: str, last: Result | None) -> str:
+    def _reason(self, located: Located, last: Result | None) -> str:
         """Why it waits or failed; the gates are those that the leader asks."""
         if located.state in (State.WAITING, State.READY) and located.name is not None:
-            waits = located.state is State.WAITING
-            type_facts = self._lane_facts.of(located.lane or "")
-            if waits:
-                task_key, rest_s = key(located.id), self._rest_s(located, last)
-                more, file = type_facts.more, located.name.encode()
-                facts = Facts(self._now, self._parent, rest_s, task_key, kind, type=type_facts, more=more, file=file)
-                about = control.about_task(self._store.fs, located.id, self._requests)
-                facts = replace(facts, order=located.name.order, requested=about)
-                verdict = judge(self._conditions.get(task_key, NO_CONDITIONS), facts)
-                if not isinstance(verdict, Pass):
-                    return verdict.reason
-            other = kind_in(located.lane)  # of a ready task: as which it runs
-            verdict = judge_type(other or kind, type_facts, ready=not waits)
-            if isinstance(verdict, Pass) and other != kind and other:
-                verdict = judge_type(kind, self._lane_facts.of(own_lane(located.lane)))
-                return f"it goes to {other}" + ("" if isinstance(verdict, Pass) else f", since {verdict.reason}")
+            lane = located.lane or ""
+            if located.state is State.READY:
+                verdict = self._gates.of_lane(lane, ready=True)
+            else:
+                task = key(located.id)
+                rest_s = rest_of(located.name, moment(last.completed_at) if last is not None else None, self._now)
+                conditions = self._conditions.get(task, NO_CONDITIONS)
+                verdict = self._gates.of_waiting(lane, conditions, task, located.name.encode(), rest_s)
+            if isinstance(verdict, Pass) and (home := own_lane(lane)) != lane:
+                verdict = self._gates.of_lane(home)
+                why = "" if isinstance(verdict, Pass) else f", since {verdict.reason}"
+                return f"it goes to {kind_in(lane)}{why}"
             if not isinstance(verdict, Pass):
                 return verdict.reason
         return reason_of(self._store, located, last)
@@ -147,12 +132,6 @@ class _Listing:
         if located.name is None:
             return ""
         return approval_answers.sent_back(self._store.fs, located.name, located.path, self._redos)
-
-    def _rest_s(self, located: Located, last: Result | None) -> float:
-        """Return how long (s) its retry delay still lasts, counted from the end of the attempt before."""
-        delay_s = located.name.delay_ms / 1000 if located.name else 0.0
-        since_s = self._since(last.completed_at) if last is not None and delay_s else None
-        return delay_s if since_s is None else max(0.0, delay_s - since_s)
 
     @cached_property
     def _conditions(self) -> dict[str, Conditions]:
@@ -182,18 +161,13 @@ class _Listing:
         return approval_answers.redos(self._store.fs, self._requests)
 
     @cached_property
-    def _lane_facts(self) -> LaneFacts:
-        settings = self._store.settings
-        # Only resources with a capacity, budgets, breakers and locks need the snapshot.
-        locked = any(one.asks(NAME) is not None for one in self._conditions.values())
-        counted = locked or capacities(settings) or settings.budgets or breakers_of(settings)
-        latest = snapshots.latest(self._store.fs) if counted else None
-        picture = latest[1] if latest is not None else None
-        ends = control.ends_of(self._store.fs, self._requests)
-        more = {NAME: book_seen(picture.gates)} if picture is not None else {}
+    def _gates(self) -> Gates:
+        latest = snapshots.latest(self._store.fs)
+        queued = [one.id for one in self._tasks if one.state in (State.WAITING, State.READY)]
+        asked = asked_now(self._store, queued, self._requests)
         # Whether a request has ended is for the pool's time to say.
-        now = judged_at(self._store, self._store.clock, self._beats) if ends else self._now
-        return facts_seen(Known(now, settings, tuple(self._requests), ends, more), picture)
+        now = judged_at(self._store, self._store.clock, self._beats) if asked.ends else self._now
+        return Gates(now, self._store.settings, asked, latest[1] if latest is not None else None, self._parent)
 
     @cached_property
     def _beats(self) -> dict[str, Heartbeat]:

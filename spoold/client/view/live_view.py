@@ -20,13 +20,13 @@ from typing import Any, Self, TypeVar
 
 from spoold.client.read import explanation, graph_data, histories
 from spoold.client.read.attempt_logs import list_logs, work_of_task
+from spoold.client.read.gate_facts import Asked, asked_now
 from spoold.client.read.questions import Question, list_questions
 from spoold.client.read.task_info import TaskInfo, describe, described
 from spoold.client.view import queries
 from spoold.client.view.cards import ENDED_STATES, Card
 from spoold.client.view.queries import (
     AgeRow,
-    Asked,
     BatchRow,
     Found,
     Query,
@@ -34,7 +34,6 @@ from spoold.client.view.queries import (
     Run,
     Seen,
     ages_of,
-    asked_now,
     batches_of,
     failures_of,
     reasons_of,

@@ -21,25 +21,18 @@ from typing import Any
 
 import orjson
 
-from spoold.client.read.gate_facts import facts_seen
+from spoold.client.read.gate_facts import Asked, Gates, rest_of
 from spoold.client.view.cards import Card, Row
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile
-from spoold.protocol.lanes import kind_in
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key, parse_task
-from spoold.protocol.request import Request
 from spoold.protocol.snapshot import Node, Snapshot
 from spoold.protocol.timestamps import moment
 from spoold.rules.attempts.reported_figures import figures_in
 from spoold.rules.gates.dependency_gates import batch_in
-from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Known, LaneFacts, Parent, parent_in
-from spoold.rules.gates.gate import Refuse, Verdict, Wait
-from spoold.rules.gates.lock_gate import NAME as LOCKS
-from spoold.rules.gates.lock_holders import book_seen
-from spoold.rules.gates.registry import judge, judge_type
-from spoold.rules.gates.standing_requests import Requested
-from spoold.store import control
+from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, parent_in
+from spoold.rules.gates.gate import Pass, Verdict
 from spoold.store.store import Store
 
 FACETS = ("state", "type", "batch", "worker", "code")
@@ -371,23 +364,6 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The requests that stand, read once for all tasks; about: those about one task, by key."""
-
-    requests: tuple[Request, ...]
-    ends: Mapping[Request, float]
-    about: Mapping[str, tuple[Requested, ...]]
-
-
-def asked_now(store: Store) -> Asked:
-    """Read the requests that stand. Errors: OSError."""
-    requests = control.list_requests(store.fs)
-    targets = {request.target for request in requests}
-    about = {key(target): control.about_task(store.fs, target, requests) for target in targets}
-    return Asked(tuple(requests), control.ends_of(store.fs, requests), about)
-
-
-@dataclass(frozen=True, slots=True)
 class Seen:
     """What a view has seen. queued: the tasks that wait or are ready, with their keys; state: of a task by its key,
     '' if there is none; conditions: of the tasks that were read, by key; batches: by key, whether a task of it is
@@ -402,10 +378,7 @@ class Seen:
 
 def reasons_of(store: Store, seen: Seen, picture: Snapshot, asked: Asked) -> list[Reason]:
     """Return the reasons, the most frequent first."""
-    now = store.clock.wall()
-    more = {LOCKS: book_seen(picture.gates)}
-    lanes = facts_seen(Known(now, store.settings, asked.requests, asked.ends, more), picture)
-    judged = _Judge(now, seen, lanes, asked)
+    judged = _Judge(store, seen, picture, asked)
     counts: Counter[tuple[str, str]] = Counter()
     kinds: dict[tuple[str, str], set[tuple[str, str]]] = {}
     alike: Counter[tuple[str, str, str]] = Counter()
@@ -417,7 +390,7 @@ def reasons_of(store: Store, seen: Seen, picture: Snapshot, asked: Asked) -> lis
             counts[reason] += 1
             kinds.setdefault(reason, set()).add((card.state, card.type))
     for (state, kind, lane), number in alike.items():
-        reason = judged.of_lane(kind, lane, ready=state == State.READY)
+        reason = judged.of_lane(lane, ready=state == State.READY)
         counts[reason] += number
         kinds.setdefault(reason, set()).add((state, kind))
     return [Reason(text, count, gate, _query(kinds[gate, text])) for (gate, text), count in counts.most_common()]
@@ -431,9 +404,9 @@ def _query(kinds: Iterable[tuple[str, str]]) -> Query:
 class _Judge:
     """One look at all tasks that wait."""
 
-    def __init__(self, now: float, seen: Seen, lanes: LaneFacts, asked: Asked) -> None:
-        self._now, self._seen, self._lanes, self._asked = now, seen, lanes, asked
-        self._of_lane: dict[tuple[str, bool], tuple[str, str]] = {}
+    def __init__(self, store: Store, seen: Seen, picture: Snapshot, asked: Asked) -> None:
+        self._now, self._seen, self._asked = store.clock.wall(), seen, asked
+        self._gates = Gates(self._now, store.settings, asked, picture, self._parent)
 
     def waits_with_its_lane(self, name: str, card: Card) -> bool:
         """Whether the task has nothing to wait for that its lane has not: nearly all of a deep backlog have none."""
@@ -445,44 +418,18 @@ class _Judge:
         """The gate that speaks, and its words."""
         if not card.lane:
             return "", RETURNED
-        conditions = self._seen.conditions.get(name, NO_CONDITIONS)
         if card.conditional and name not in self._seen.conditions:
             return "", NOT_READ
-        requested = self._asked.about.get(name, ())
-        rest_s = self._rest_s(card)
-        if conditions is not NO_CONDITIONS or requested or rest_s > 0:
-            facts = Facts(
-                self._now,
-                self._parent,
-                rest_s,
-                name,
-                card.type,
-                type=self._lanes.of(card.lane),
-                more=self._lanes.of(card.lane).more,
-                order=card.file.split(".", 2)[1] if card.file else "",
-                requested=requested,
-                file=card.file,
-            )
-            verdict = judge(conditions, facts)
-            if isinstance(verdict, Wait | Refuse):
-                return verdict.gate, _OWN.get(verdict.gate, verdict.reason)
-        return self.of_lane(card.type, card.lane, ready=False)
+        conditions = self._seen.conditions.get(name, NO_CONDITIONS)
+        token = parse_task(card.file) if card.attempt > 1 else None
+        rest_s = rest_of(token, card.since, self._now) if token is not None else 0.0
+        return _words(self._gates.of_waiting(card.lane, conditions, name, card.file, rest_s), TURN)
 
-    def of_lane(self, kind: str, lane: str, *, ready: bool) -> tuple[str, str]:
-        """What a lane waits for."""
-        known = self._of_lane.get((lane, ready))
-        if known is None:
-            verdict: Verdict = judge_type(kind_in(lane) or kind, self._lanes.of(lane), ready=ready)
-            said = ("", READY if ready else TURN)
-            known = (verdict.gate, verdict.reason) if isinstance(verdict, Wait | Refuse) else said
-            self._of_lane[lane, ready] = known
-        return known
-
-    def _rest_s(self, card: Card) -> float:
-        name = parse_task(card.file) if card.attempt > 1 else None
-        if name is None or not name.delay_ms:
-            return 0.0
-        return max(0.0, name.delay_ms / 1000 - (self._now - (card.since or self._now)))
+    def of_lane(self, lane: str, *, ready: bool) -> tuple[str, str]:
+        """What the tasks of a lane wait for that have no conditions."""
+        if ready:
+            return _words(self._gates.of_lane(lane, ready=True), READY)
+        return _words(self._gates.of_waiting(lane, NO_CONDITIONS), TURN)
 
     def _parent(self, wanted: str) -> Parent:
         batch = batch_in(wanted)
@@ -491,3 +438,7 @@ class _Judge:
             return Parent.UNKNOWN if still is None else Parent.OPEN if still else Parent.COMPLETED
         state = self._seen.state(key(wanted))
         return parent_in(State(state)) if state else Parent.UNKNOWN
+
+
+def _words(verdict: Verdict, otherwise: str) -> tuple[str, str]:
+    return ("", otherwise) if isinstance(verdict, Pass) else (verdict.gate, _OWN.get(verdict.gate, verdict.reason))

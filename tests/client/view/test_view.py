@@ -161,6 +161,13 @@ def test_reasons_are_counted_by_the_gates_that_the_leader_asks() -> None:
     assert len(watched.view.ages()[0].counts) == len(AGES)
 
 
+def test_a_budget_of_a_type_is_the_reason_of_its_tasks_which_have_no_conditions_of_their_own() -> None:
+    watched = Watched(settings='[budgets.nightly]\ncost_usd = 0\n[types.review]\nbudgets = ["nightly"]\n')
+    watched.drop("all.jsonl", *({"id": f"r{number}", "type": "review"} for number in range(3)), {"id": "free"})
+    watched.look(10)
+    assert {reason.gate: reason.count for reason in watched.view.reasons()} == {"budget": 3}
+
+
 def test_facets_count_what_choosing_them_would_give_and_pages_meet_every_task_once() -> None:
     watched = Watched()
     watched.drop("all.jsonl", *({"id": f"t{n:03}", "type": "ab"[n % 2], "batch": "xyz"[n % 3]} for n in range(90)))
