@@ -1,6 +1,6 @@
 """Wrong advice is worse than none: each sentence of advice that `explain` can give stands here, with its situation.
 
-A sentence in `why_not_running.py` or `eligible_workers.py` of `rules/answers/`, or in `rules/gates/`, that is not
+A sentence in `why_not_running.py` or `why_waiting.py` of `rules/answers/`, or in `rules/gates/`, that is not
 found here fails the last test.
 """
 
@@ -23,7 +23,7 @@ from spoold.protocol.request import Request, Verb
 from spoold.protocol.result import Code
 from spoold.protocol.settings import BreakerSettings, Settings
 from spoold.rules import gates as gates_room
-from spoold.rules.answers import eligible_workers
+from spoold.rules.answers import task_facts, why_waiting
 from spoold.rules.answers import why_not_running as explaining
 from spoold.rules.answers.task_facts import Case, Claim, EndedAttempt, Seen
 from spoold.rules.answers.why_not_running import explain
@@ -765,7 +765,7 @@ def test_no_advice_is_without_its_situation() -> None:
         reason.reason for _, case, *_ in ADVICE for reason in explain(case).reasons
     ]
     gates = [import_module(found.name) for found in iter_modules(gates_room.__path__, f"{gates_room.__name__}.")]
-    modules = (explaining, eligible_workers, *gates)
+    modules = (explaining, why_waiting, task_facts, *gates)
     found = [text for module in modules for text in fragments(ast.parse(inspect.getsource(module)))]
     assert len(found) > 20
     assert [text for text in found if not any(text in sentence for sentence in said)] == []

@@ -15,10 +15,10 @@ from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.request import Request, Verb
 from spoold.protocol.task import Task
-from spoold.rules.answers.eligible_workers import starter
 from spoold.rules.answers.task_facts import Case, Claim, EndedAttempt, Explanation, Seen
 from spoold.rules.answers.why_failed import began, silence, still_failed, unretried
 from spoold.rules.answers.why_not_running import explain
+from spoold.rules.answers.why_waiting import starter
 from spoold.rules.attempts.end_conditions import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Conditions, Parent, TypeFacts
 from spoold.rules.gates.registry import conditions_of

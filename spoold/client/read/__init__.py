@@ -3,7 +3,7 @@
     completion     what names alone say, for a shell that completes a word
     selecting      tasks by their ids, or by what they have in common
     task_info      everything that is known of one task
-    task_file      the file of a task that has not ended, and what is wrong with it
+    task_file      the file of a task that has not ended, or of a drop, and what is wrong with it
     long_listing   the long form of a list of tasks
     explanation    why a task is not running
     gate_facts     why tasks wait: what the gates decide by, and the gates asked about many tasks

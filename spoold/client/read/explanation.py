@@ -1,5 +1,8 @@
 """Gathers the facts about one task, so that `rules.answers.why_not_running` can say why it is not running.
 
+What a drop is, and what the gates and the workers say of a task that waits, `task_file` and `gate_facts` gather: each
+is loaded only where the state asks for it.
+
 Law: looks and never touches. It reads the task, its results and the claims of workers that might take it only.
 Touches: the clock.
 """
@@ -8,42 +11,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from spoold.client.read.attempt_logs import ended, ending
-from spoold.client.read.gate_facts import (
-    asked_now,
-    company_seen,
-    facts_seen,
-    first_seen,
-    parents_seen,
-    rest_of,
-    waiting_above,
-    wanted_back,
-)
-from spoold.client.read.task_file import fault_in, read_task
 from spoold.client.read.task_info import sent_back
 from spoold.client.spool.living_nodes import Sleep
-from spoold.client.spool.offline_status import with_silence
 from spoold.client.spool.spool_status import judged_at, silent, status, sure_lease
-from spoold.client.spool.standing_requests import told
 from spoold.client.spool.waiting import read_result
 from spoold.protocol import codec, layout
-from spoold.protocol.admission_names import BatchName
-from spoold.protocol.agent_fields import MERGE
-from spoold.protocol.errors import BadFile, NotFound, legible
+from spoold.protocol.errors import BadFile, NotFound
 from spoold.protocol.event import Event
-from spoold.protocol.heartbeat import Capabilities, Heartbeat
-from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import (
-    UNIQUE,
     TaskName,
-    concerns_us,
     id_in,
-    is_our_batch,
-    is_unique,
     key,
     parse_ended,
     parse_events,
@@ -51,34 +33,21 @@ from spoold.protocol.names import (
 from spoold.protocol.request import Verb
 from spoold.protocol.result import Code, Result
 from spoold.protocol.snapshot import Snapshot
-from spoold.protocol.task import Task
 from spoold.protocol.timestamps import moment
-from spoold.rules.answers.task_facts import Case, Claim, Explanation, Seen
+from spoold.rules.answers.task_facts import Case, Claim, Explanation
 from spoold.rules.answers.why_not_running import explain as judge_case
-from spoold.rules.cluster.node_status import ASLEEP, bounded
-from spoold.rules.entry import admission
-from spoold.rules.entry.admission import Accepted, Admit
-from spoold.rules.gates.gate import Pass
-from spoold.rules.gates.lock_gate import NAME
-from spoold.rules.gates.lock_holders import turn_of
-from spoold.rules.gates.registry import conditions_of, judge_type, parents_of
-from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
-from spoold.rules.workers.matching import unfit
-from spoold.rules.workers.readiness import is_drained
+from spoold.rules.cluster.node_status import ASLEEP
 from spoold.store import control, heartbeats, task_location
 from spoold.store.attempt_records import read_record
 from spoold.store.contained_faults import told_of as fault_of
-from spoold.store.existence import Unreadable, readable
-from spoold.store.lanes_and_archive import list_tasks
-from spoold.store.leader_files import list_standing
-from spoold.store.path_conflicts import WAITED_FOR, obstacle, refused_of
+from spoold.store.path_conflicts import obstacle, refused_of
 from spoold.store.store import Store
 from spoold.store.task_location import Located, locate, locate_many
 from spoold.system.clock import Clock
 from spoold.system.filesystem import FileSystem, NotRegularError
 from spoold.system.host import Host
 
-CLAIMS_READ, TRIES = 64, 3
+TRIES = 3
 
 
 def explain(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = time.sleep) -> Explanation:
@@ -100,6 +69,10 @@ def gather(store: Store, host: Host, clock: Clock, ref: str, *, sleep: Sleep = t
             case = replace(case, token=token, read_only=store.read_only, twin=twin(store.fs, located))
             said = (*picture.warnings, *(note for beat in nodes.values() for note in beat.notes))
             case = replace(case, fault=fault_of(located.id, said))
+            if case.claim is None:
+                return case
+            from spoold.client.spool.offline_status import with_silence
+
             return with_silence(case, store, host, clock, nodes, sleep=sleep)
     raise NotFound(f"task {ref!r} keeps moving; ask again.")
 
@@ -132,55 +105,34 @@ class _Gathering:
         return found.get(self._located.state, self._queued)()
 
     def _pending(self) -> Case:
-        fs, settings, drop = self._store.fs, self._store.settings, self._located.drop
-        if not self._located.path.startswith(f"{layout.PENDING}/"):
-            return replace(self._base, awaits=told_of(self._located.path, self._picture.warnings))
-        before = sum(name < drop for name in fs.list(layout.PENDING) if concerns_us(name))
-        self._base = replace(self._base, disk=self._store.room(), ahead=before)
-        if not (drop.endswith(UNIQUE) or is_our_batch(drop)):
-            with contextlib.suppress(OSError):
-                self._base = replace(self._base, held=fs.has_writer(self._located.path) is True)
-        seen = fs.stat(self._located.path)
-        try:
-            verdict = admission.judge_kind(drop, seen.kind, seen.size, settings) or self._judge(drop)
-        except Unreadable as error:
-            return replace(self._base, hidden=error)
-        if isinstance(verdict, admission.Reject | admission.Young):
-            return replace(self._base, problem=verdict.error, young=isinstance(verdict, admission.Young))
-        return replace(self._base, awaits=awaited(fs, drop, verdict, self._picture.warnings))
+        from spoold.client.read.task_file import with_drop
 
-    def _judge(self, drop: str) -> object:
-        """Judge the drop as the leader does. Errors: Unreadable, OSError."""
-        settings, path = self._store.settings, self._located.path
-        with readable(path):
-            data = self._store.fs.read(path, settings.drop.max_batch_bytes + 1)
-        if drop.lower().endswith(".jsonl"):
-            return admission.check(data, drop, settings)
-        return admission.judge_content(drop, data, *admission.settle(drop, 0, 0), settings)
+        return with_drop(self._base, self._store, self._located, self._picture.warnings)
 
     def _rejected(self) -> Case:
         reason = task_location.read_reason(self._store.fs, self._located.path)
         return replace(self._base, problem=task_location.problem_in(reason), young=reason.get("unfinished") is True)
 
     def _ended(self) -> Case:
-        case = replace(
-            self._base, retried=self._located.state in (State.FAILED, State.SKIPPED) and self._asked(Verb.RETRY)
-        )
+        retried = self._located.state in (State.FAILED, State.SKIPPED) and self._asked(Verb.RETRY)
+        case = replace(self._base, retried=retried)
         with contextlib.suppress(NotFound, BadFile):
             case = replace(case, last=ending(self._store, self._located, read_result(self._store, self._located)))
-        with contextlib.suppress(BadFile):
-            case = self._with_parents(case, self._read())
-        if case.last is not None and case.last.code == Code.DEPENDENCY_FAILED:
-            case = replace(case, origins=origins(self._store, self._located), batch=self._batch())
-        return case
+        if case.last is None:
+            self._store.fs.stat(self._located.path)  # it may have gone to the archive since it was listed
+        others = case.last is not None and case.last.code == Code.DEPENDENCY_FAILED
+        if others or retried:
+            from spoold.client.read.gate_facts import with_parents
+            from spoold.client.read.task_file import read_task
 
-    def _batch(self) -> str:
-        """The batch of the task; '' where it has none, or that cannot be read."""
-        with contextlib.suppress(BadFile, FileNotFoundError):
-            return self._read().batch or ""
-        return ""
+            with contextlib.suppress(BadFile):
+                task = read_task(self._store, self._located.path)
+                case = replace(with_parents(case, self._store, task), batch=(task.batch or "") if others else "")
+        return replace(case, origins=origins(self._store, self._located)) if others else case
 
     def _claimed(self) -> Case:
+        from spoold.client.read.task_file import fault_in
+
         worker, task_id, fs = self._located.node, self._located.id, self._store.fs
         beat = heartbeats.read_all(fs).get(worker)
         claim = Claim(
@@ -193,7 +145,6 @@ class _Gathering:
         )
         running, attempt = beat.running if beat is not None else (), self._located.attempt
         if run := next((r for r in running if (key(r.id), r.attempt) == (key(task_id), attempt)), None):
-            back = wanted_back(self._store, self._located, self._requests, self._picture, self._base.now)
             claim = replace(
                 claim,
                 since=run.since,
@@ -201,7 +152,7 @@ class _Gathering:
                 progress_problem=run.progress_problem,
                 frozen_s=run.frozen_s,
                 lent=run.lent,
-                back=back,
+                back=self._back(),
                 kind=run.type if run.instead_of else "",
             )
         elif self._located.name is not None:
@@ -212,66 +163,30 @@ class _Gathering:
             case = replace(case, last=ended(last))
         return replace(case, problem=fault_in(self._store, self._located))
 
+    def _back(self) -> tuple[str, ...]:
+        if not self._asked(Verb.REGAIN):
+            return ()
+        from spoold.client.read.gate_facts import wanted_back
+
+        return wanted_back(self._store, self._located, self._picture, self._base.now)
+
     def _asked(self, verb: Verb) -> bool:
         """Whether a request about this task stands."""
         return any(r.verb is verb and key(r.target) == key(self._located.id) for r in self._requests)
 
     def _queued(self) -> Case:
+        from spoold.client.read.gate_facts import Queued  # with all gates, which no other state needs
+
         name = self._located.name
         assert name is not None
-        lane, case = parse_lane(self._located.lane), self._base
-        try:
-            task = self._read()
-            case = self._with_parents(case, task)
-            case = replace(case, above=waiting_above(self._store, task), repo=_repo_of(task))
-            lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
-        except BadFile as error:
-            case = replace(case, problem=error)
-        if lane is None:
-            return case
-        seen = (self._base.now, self._store.settings, asked_now(self._store, (), self._requests), self._picture)
-        file, home = name.encode(), own_lane(lane.encode())
-        facts = facts_seen(*seen, file)
-        waits, own = self._located.state is not State.READY, facts.of(lane.encode())
-        first = first_seen(self._store, case.conditions, lane.type, own, file) if waits else []
-        if first or not isinstance(judge_type(lane.type, own, ready=not waits), Pass):
-            company = company_seen(self._store, own, name, waits=waits)
-            facts = facts_seen(*seen, file, first, company)
-        last = self._last_attempt(name)
-        case = self._with_workers(self._with_lane(case, lane, name), lane)
-        awake = [seen.capabilities for seen in case.workers if seen.alive and not (seen.draining or seen.asleep)]
-        others = lanes_instead(lane.encode(), lists_of(awake))
-        return replace(
-            case,
-            type=facts.of(lane.encode()),
-            home=facts.of(home) if lane.instead_of else None,
-            others=tuple((kind_in(other), facts.of(other)) for other in others),
-            asked=told(self._store, self._requests),
-            last=ended(last) if last is not None else None,
-            rest_s=self._rest_s(name, last),
-            file=file,
-            disk=self._store.room(),
-        )
-
-    def _read(self) -> Task:
-        return read_task(self._store, self._located.path)
-
-    def _with_parents(self, case: Case, task: Task) -> Case:
-        """The case with the state of all tasks that this one waits for."""
-        conditions = conditions_of(task)
-        parents, places = parents_seen(self._store, parents_of(conditions))
-        return replace(case, conditions=conditions, parents=parents, places=places)
-
-    def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
-        fs, lane_name = self._store.fs, lane.encode()
-        ready = list_tasks(fs, layout.join(layout.READY, lane_name), set()).values()
-        waits = self._located.state is State.WAITING
-        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()) if waits else {}
-        others, turn = queue.values() if waits else ready, turn_of(name.encode())
-        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in others)
-        locks = case.conditions.asks(NAME) is not None
-        in_line = sum(turn_of(file) < turn for file in queue) if locks else 0
-        return replace(case, lane=lane, ahead=ahead, in_line=in_line, standing=len(ready))
+        last, ended_at = self._last_attempt(name), ""
+        if last is not None:
+            ended_at = last.completed_at
+        elif name.delay_ms:
+            ended_at = self._told_at(self._base.leader or "", "WAITING", name)
+        case = replace(self._base, last=None if last is None else ended(last))
+        one = Queued(self._store, self._located, name, self._requests, self._picture, self._dead)
+        return one.case(case, moment(ended_at))
 
     def _last_attempt(self, name: TaskName) -> Result | None:
         """The result of the attempt before this one; a worker that died left none."""
@@ -281,14 +196,6 @@ class _Gathering:
             if found is not None and key(found.id) == key(name.id) and found.attempt == name.attempt - 1:
                 return read_record(self._store.fs, layout.join(layout.RESULTS, found.encode()))
         return None
-
-    def _rest_s(self, name: TaskName, last: Result | None) -> float:
-        """Return how long (s) the retry delay still lasts, by the stamp of the node that ended the last attempt. The
-        leader's clock says nearly the same; it counts from the moment when the leader saw the hand-back."""
-        if not name.delay_ms:
-            return 0.0
-        stamp = last.completed_at if last is not None else self._told_at(self._base.leader or "", "WAITING", name)
-        return rest_of(name, moment(stamp), self._base.now)
 
     def _told_at(self, writer: str, event: str, name: TaskName) -> str:
         """Return when a node wrote that event of this attempt; '' when its newest journal does not have it."""
@@ -307,77 +214,6 @@ class _Gathering:
                     if (told.event, told.task, told.attempt) == (event, name.id, name.attempt):
                         return told.at
         return ""
-
-    def _with_workers(self, case: Case, lane: Lane) -> Case:
-        nodes = [beat for _, beat in sorted(heartbeats.read_all(self._store.fs).items()) if beat.role == "worker"]
-        seen = [self._seen(beat, can, lane) for beat in nodes if (can := beat.capabilities) is not None]
-        mute = [beat.node for beat in nodes if beat.capabilities is None and beat.node not in self._dead]
-        return replace(case, workers=tuple(seen), mute=tuple(mute))
-
-    def _seen(self, beat: Heartbeat, can: Capabilities, lane: Lane) -> Seen:
-        """A worker, with its claims as they are now: a beat may be some seconds old."""
-        alive = beat.node not in self._dead
-        claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node), set()) if alive else {}
-        hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, can) is None
-        return Seen(
-            beat.node,
-            can,
-            slots=beat.slots,
-            running=len(claims) - sum(run.lent for run in beat.running),
-            alive=alive,
-            draining=beat.status == "draining" or is_drained(beat.node, self._requests),
-            asleep=beat.at if beat.status == ASLEEP else "",
-            lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
-            notes=bounded(beat.notes),
-            avoids=beat.avoids,
-            keeps=beat.keeps,
-        )
-
-    def _lanes(self, worker: str, names: list[str]) -> list[Lane]:
-        lanes = []
-        for path in (layout.claimed(worker, file) for file in sorted(names)[:CLAIMS_READ]):
-            with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
-                lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
-        return lanes
-
-
-def _repo_of(task: Task) -> str:
-    """Return the repository that the input of a merge names; '' for any other task."""
-    said = task.input.get("repo") if task.kind == MERGE and isinstance(task.input, dict) else None
-    return legible(said)[:300] if isinstance(said, str) else ""
-
-
-# The batch in a leader's door that a drop waits for, as far as a client can see it.
-
-
-def awaited(fs: FileSystem, drop: str, verdict: object, warnings: Iterable[str]) -> str:
-    """Return a sentence on the batch that a sound drop waits for; '' where there is none. Errors: OSError.
-
-    warnings: those of the leader; they name the batch that it cannot read.
-    """
-    if not _names_ids(drop, verdict):
-        return ""
-    unread = next((said for said in warnings if WAITED_FOR in said), "")
-    if unread:
-        return unread
-    for found in list_standing(fs, set()):
-        with contextlib.suppress(FileNotFoundError):
-            if isinstance(found.name, BatchName) and fs.stat(found.path).kind == "file":
-                return f"{found.path} may have an id that it names, and is not all tasks yet"
-    return ""
-
-
-def told_of(path: str, warnings: Iterable[str]) -> str:
-    """Return the leader's warning about a path in its door; '' where it has none."""
-    return next((said for said in warnings if path in said), "")
-
-
-def _names_ids(drop: str, verdict: object) -> bool:
-    """Whether the drop names an id that another one may have."""
-    if isinstance(verdict, Accepted):
-        return bool(verdict.named)
-    task_id = verdict.task.id if isinstance(verdict, Admit) else None
-    return task_id is not None and not is_unique(drop, task_id)
 
 
 # The tasks with which a dependency failure began: the task to fix first is seldom the nearest.

@@ -10,25 +10,31 @@ its tasks, and of all other tasks of the spool. That a task wants its slot back 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spoold.client.read.histories import vanished
 from spoold.client.read.selecting import select
+from spoold.client.read.task_file import read_task
 from spoold.client.read.task_info import read_content, text_in
+from spoold.client.spool.standing_requests import told
 from spoold.protocol import codec, layout
+from spoold.protocol.agent_fields import MERGE
 from spoold.protocol.amount import amount, some
-from spoold.protocol.errors import BadFile
-from spoold.protocol.lanes import kind_in
+from spoold.protocol.errors import BadFile, legible
+from spoold.protocol.heartbeat import Capabilities, Heartbeat
+from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import ENDED, State
 from spoold.protocol.names import TaskName, key, parse_task
-from spoold.protocol.request import Request, Verb
+from spoold.protocol.request import Request
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.task import Task
 from spoold.protocol.timestamps import moment
 from spoold.rules.answers.selection import Selection
+from spoold.rules.answers.task_facts import Case, Seen
+from spoold.rules.cluster.node_status import ASLEEP, bounded
 from spoold.rules.gates import breaker_gate, budget_gate, limit_gates, lock_gate, lock_holders
 from spoold.rules.gates.budget_gate import First, book_seen
 from spoold.rules.gates.budget_usage import NOTHING
@@ -37,7 +43,8 @@ from spoold.rules.gates.dependency_gates import batch_in
 from spoold.rules.gates.facts import Conditions, Facts, Known, LaneFacts, Parent, TypeFacts, parent_in
 from spoold.rules.gates.gate import Pass, Verdict
 from spoold.rules.gates.limit_gates import told_of_lent
-from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type
+from spoold.rules.gates.lock_holders import turn_of
+from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type, parents_of
 from spoold.rules.gates.resources import (
     BREAKER,
     CLASS,
@@ -54,6 +61,9 @@ from spoold.rules.gates.resources import (
     stock_seen,
 )
 from spoold.rules.gates.standing_requests import Requested
+from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
+from spoold.rules.workers.matching import unfit
+from spoold.rules.workers.readiness import is_drained
 from spoold.store import control, heartbeats
 from spoold.store.existence import Unreadable, readable
 from spoold.store.lanes_and_archive import list_lanes, list_tasks
@@ -63,6 +73,8 @@ from spoold.store.task_location import Located, locate_many
 NOBODY_ELSE: Mapping[str, Company] = {}
 # So many lanes are looked at for tasks that use the same.
 LANES_LISTED = 50
+# So many claims of a worker are read for what they use.
+CLAIMS_READ = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +290,115 @@ def company_seen(store: Store, facts: TypeFacts, name: TaskName, *, waits: bool)
     return found
 
 
+# All that `explain` has to know of one task that waits or is ready.
+
+
+class Queued:
+    """A look at the task. requests: all that stand; dead: the nodes that are not alive."""
+
+    def __init__(
+        self,
+        store: Store,
+        located: Located,
+        name: TaskName,
+        requests: Collection[Request],
+        picture: Snapshot,
+        dead: Collection[str],
+    ) -> None:
+        self._store, self._located, self._name = store, located, name
+        self._requests, self._picture, self._dead = requests, picture, dead
+
+    def case(self, case: Case, since: float | None) -> Case:
+        """Return the case with what the gates and the workers say. since: as of `rest_of`. Errors: OSError."""
+        lane, name = parse_lane(self._located.lane), self._name
+        try:
+            task = read_task(self._store, self._located.path)
+            case = with_parents(case, self._store, task)
+            case = replace(case, above=waiting_above(self._store, task), repo=_repo_of(task))
+            lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
+        except BadFile as error:
+            case = replace(case, problem=error)
+        if lane is None:
+            return case
+        seen = (case.now, self._store.settings, asked_now(self._store, (), self._requests), self._picture)
+        file, home = name.encode(), own_lane(lane.encode())
+        facts = facts_seen(*seen, file)
+        waits, own = self._located.state is not State.READY, facts.of(lane.encode())
+        first = first_seen(self._store, case.conditions, lane.type, own, file) if waits else []
+        if first or not isinstance(judge_type(lane.type, own, ready=not waits), Pass):
+            company = company_seen(self._store, own, name, waits=waits)
+            facts = facts_seen(*seen, file, first, company)
+        case = self._with_workers(self._with_lane(case, lane, name), lane)
+        awake = [seen.capabilities for seen in case.workers if seen.alive and not (seen.draining or seen.asleep)]
+        others = lanes_instead(lane.encode(), lists_of(awake))
+        return replace(
+            case,
+            type=facts.of(lane.encode()),
+            home=facts.of(home) if lane.instead_of else None,
+            others=tuple((kind_in(other), facts.of(other)) for other in others),
+            asked=told(self._store, self._requests),
+            rest_s=rest_of(name, since, case.now),
+            file=file,
+            disk=self._store.room(),
+        )
+
+    def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
+        fs, lane_name = self._store.fs, lane.encode()
+        ready = list_tasks(fs, layout.join(layout.READY, lane_name), set()).values()
+        waits = self._located.state is State.WAITING
+        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()) if waits else {}
+        others, turn = queue.values() if waits else ready, turn_of(name.encode())
+        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in others)
+        locks = case.conditions.asks(lock_gate.NAME) is not None
+        in_line = sum(turn_of(file) < turn for file in queue) if locks else 0
+        return replace(case, lane=lane, ahead=ahead, in_line=in_line, standing=len(ready))
+
+    def _with_workers(self, case: Case, lane: Lane) -> Case:
+        nodes = [beat for _, beat in sorted(heartbeats.read_all(self._store.fs).items()) if beat.role == "worker"]
+        seen = [self._seen(beat, can, lane) for beat in nodes if (can := beat.capabilities) is not None]
+        mute = [beat.node for beat in nodes if beat.capabilities is None and beat.node not in self._dead]
+        return replace(case, workers=tuple(seen), mute=tuple(mute))
+
+    def _seen(self, beat: Heartbeat, can: Capabilities, lane: Lane) -> Seen:
+        """A worker, with its claims as they are now: a beat may be some seconds old."""
+        alive = beat.node not in self._dead
+        claims = list_tasks(self._store.fs, layout.join(layout.CLAIMED, beat.node), set()) if alive else {}
+        hungry = (lane.cpus or lane.mem_mb or lane.gpus) and unfit(lane, can) is None
+        return Seen(
+            beat.node,
+            can,
+            slots=beat.slots,
+            running=len(claims) - sum(run.lent for run in beat.running),
+            alive=alive,
+            draining=beat.status == "draining" or is_drained(beat.node, self._requests),
+            asleep=beat.at if beat.status == ASLEEP else "",
+            lanes=tuple(self._lanes(beat.node, list(claims))) if hungry else (),
+            notes=bounded(beat.notes),
+            avoids=beat.avoids,
+            keeps=beat.keeps,
+        )
+
+    def _lanes(self, worker: str, names: list[str]) -> list[Lane]:
+        lanes = []
+        for path in (layout.claimed(worker, file) for file in sorted(names)[:CLAIMS_READ]):
+            with contextlib.suppress(BadFile, FileNotFoundError), readable(path):
+                lanes.append(codec.load_task(self._store.fs.read(path), path).lane)
+        return lanes
+
+
+def with_parents(case: Case, store: Store, task: Task) -> Case:
+    """Return the case with the state of all tasks that this one waits for. Errors: OSError."""
+    conditions = conditions_of(task)
+    parents, places = parents_seen(store, parents_of(conditions))
+    return replace(case, conditions=conditions, parents=parents, places=places)
+
+
+def _repo_of(task: Task) -> str:
+    """Return the repository that the input of a merge names; '' for any other task."""
+    said = task.input.get("repo") if task.kind == MERGE and isinstance(task.input, dict) else None
+    return legible(said)[:300] if isinstance(said, str) else ""
+
+
 # The state of what a task waits for: other tasks, and batches.
 
 
@@ -325,16 +446,12 @@ def _place(located: Located) -> str:
 # What tasks lend while they wait, for `explain`: what one wants back, in words, and who above another one waits.
 
 
-def wanted_back(
-    store: Store, located: Located, requests: Iterable[Request], picture: Snapshot, now: float
-) -> tuple[str, ...]:
-    """Return what the task waits for; empty where it wants nothing back, or cannot be read. now: s since 1970."""
-    asks = (request.verb is Verb.REGAIN and key(request.target) == key(located.id) for request in requests)
-    if any(asks):
-        with contextlib.suppress(BadFile, Unreadable, FileNotFoundError), readable(located.path):
-            lane = codec.load_task(store.fs.read(located.path), located.path).lane
-            facts = facts_seen(now, store.settings, Asked(), picture).of(lane.encode())
-            return tuple(told_of_lent(facts.uses, facts.stock)) or ("the leader's answer",)
+def wanted_back(store: Store, located: Located, picture: Snapshot, now: float) -> tuple[str, ...]:
+    """Return what a task waits for that wants back what it lent; empty where it cannot be read. now: s since 1970."""
+    with contextlib.suppress(BadFile, Unreadable, FileNotFoundError), readable(located.path):
+        lane = codec.load_task(store.fs.read(located.path), located.path).lane
+        facts = facts_seen(now, store.settings, Asked(), picture).of(lane.encode())
+        return tuple(told_of_lent(facts.uses, facts.stock)) or ("the leader's answer",)
     return ()
 
 

@@ -5,7 +5,7 @@ Law: values only, gathered by listing; a fact that was not gathered has a defaul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.heartbeat import Capabilities, Keeps
 from spoold.protocol.lanes import Lane
 from spoold.protocol.lifecycle import State
+from spoold.rules.cluster.election import MISSING, MISSING_MEND, takes_over
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.gates.standing_requests import Requested
 from spoold.rules.share.free_space import Room
@@ -164,6 +165,11 @@ class Case:
     repo: str = ""
     batch: str = ""
 
+    @property
+    def before(self) -> str:
+        """How the attempt before this one ended."""
+        return "" if self.last is None else f"attempt {self.last.number} ended as {self.last.ending}"
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -185,3 +191,36 @@ class Explanation:
     verdict: str
     reasons: tuple[Reason, ...] = ()
     last_line: str = ""
+
+
+# What several answers say.
+
+
+Answer = tuple[str, list[Reason]]
+
+
+def unread(case: Case) -> Iterator[Reason]:
+    """Say what is wrong with the task's own file."""
+    if case.problem is not None:
+        yield Reason("file", f"its file {case.problem.told(case.id)}", case.problem.mend)
+
+
+def leadership(case: Case) -> Iterator[Reason]:
+    """Say that no node leads, and who will."""
+    if case.leader is None:
+        why, change = "no node leads the spool, so", "start `spool master` or `spool up` on a machine that mounts it"
+        if not case.token:
+            why, change = f"{MISSING}, and", MISSING_MEND
+        elif case.read_only:
+            why, change = "no node leads the spool, which is mounted read-only here, so", "mount it read-write"
+        if case.token and case.standbys:
+            why, change = (
+                "no node leads the spool just now, so",
+                f"nothing: {takes_over(case.standbys, case.dead_after_s)}",
+            )
+        yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
+
+
+def first_of(reasons: list[Reason], otherwise: str) -> str:
+    """Return the verdict: the first reason, or these words."""
+    return reasons[0].reason if reasons else otherwise

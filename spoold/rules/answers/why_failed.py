@@ -12,11 +12,11 @@ from spoold.protocol.amount import length, some
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import key
 from spoold.protocol.result import Code
-from spoold.rules.answers.eligible_workers import NAMED
 from spoold.rules.answers.task_facts import Case, EndedAttempt, Reason
 from spoold.rules.attempts.end_conditions import UNKNOWN_FOR_S
 from spoold.rules.gates.facts import Parent
 
+NAMED = 5
 # Ends that the task itself causes, so that the same task would only end so again.
 SPENT = frozenset((Code.DEADLINE, Code.INVALID_TASK))
 # Ends of a program that ran: it or its input is at fault, and its output is the first place to look.

@@ -1,35 +1,23 @@
 """Why a task is not running, in words, and the change that would help.
 
 Law: leaders and workers decide by the gates and the matching, and the same are asked here, so that the explanation is
-what will be done. Every reason names its gate and its fix; the first one is the verdict. A gate's words come from the
-gate. One alone is named here: of the workers that keep `worker` closed, `eligible_workers` says more.
+what will be done. Every reason names its gate and its fix; the first one is the verdict. `why_waiting` answers for a
+task that waits or is ready: it loads the gates, and is loaded for no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
 
 from spoold.protocol.agent_messages import EXCERPT_MAX, names_in, reported
 from spoold.protocol.amount import amount, length
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import key
-from spoold.protocol.result import Code, Status
+from spoold.protocol.result import Code
 from spoold.rules.answers import task_history
-from spoold.rules.answers.eligible_workers import room_now, suitable
-from spoold.rules.answers.task_facts import Case, Claim, Explanation, Reason
-from spoold.rules.answers.why_failed import SPENT, anew, by, failed, frozen
-from spoold.rules.cluster.election import MISSING, MISSING_MEND, takes_over
-from spoold.rules.gates import limit_gates
-from spoold.rules.gates.facts import Facts, Held, Parent
-from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
-from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
+from spoold.rules.answers.task_facts import Answer, Case, Claim, Explanation, Reason, first_of, leadership, unread
+from spoold.rules.answers.why_failed import by, failed, frozen
 from spoold.rules.gates.standing_requests import hold_of, tells, unanswered
-from spoold.rules.scheduling.fallback_types import is_closed
 
-# West of Greenwich a task may name a moment beyond the years that UTC can write.
-_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 # So many drops take longer than moments.
 MANY_DROPS = 100
 _FROZEN_THERE = "the task is frozen there if its lease is over"
@@ -41,9 +29,9 @@ def explain(case: Case) -> Explanation:
     """The reasons for the task's state."""
     answers = {
         State.PENDING: _pending,
-        State.WAITING: _waiting,
-        State.RETURNED: _waiting,
-        State.READY: _ready,
+        State.WAITING: _queued,
+        State.RETURNED: _queued,
+        State.READY: _queued,
         State.CLAIMED: _claimed,
         State.COMPLETED: _completed,
         State.FAILED: _failed,
@@ -67,11 +55,14 @@ def explain(case: Case) -> Explanation:
     return Explanation(case.id, state, case.attempt, verdict, tuple(reasons), last_line)
 
 
-Answer = tuple[str, list[Reason]]
+def _queued(case: Case) -> Answer:
+    from spoold.rules.answers import why_waiting  # with all gates, which no other state needs
+
+    return why_waiting.ready(case) if case.state is State.READY else why_waiting.waiting(case)
 
 
 def _pending(case: Case) -> Answer:
-    reasons = list(_leadership(case))
+    reasons = list(leadership(case))
     if case.disk.full:
         reasons.append(Reason("disk", f"{case.disk.value}, so no drop is admitted", case.disk.mend))
     if case.held:
@@ -96,66 +87,7 @@ def _pending(case: Case) -> Answer:
     if not reasons and case.ahead >= MANY_DROPS:
         text = f"before it in pending/: {amount(case.ahead, 'drop')}"
         reasons.append(Reason("drops", text, f"nothing: {case.leader} admits drops in the order of their names"))
-    return _first(reasons, f"nothing stands in its way: {case.leader} admits it within moments"), reasons
-
-
-def _unread(case: Case) -> Iterator[Reason]:
-    """The fault of the task's own file."""
-    if case.problem is not None:
-        yield Reason("file", f"its file {case.problem.told(case.id)}", case.problem.mend)
-
-
-def _waiting(case: Case) -> Answer:
-    reasons = [*_unread(case), *_task_gates(case)]
-    hindrances = suitable(case)[1]
-    of_type = list(_type_gates(case))
-    if hindrances and any(reason.gate == limit_gates.WORKER for reason in of_type):
-        of_type, hindrances = hindrances, []
-    reasons += of_type
-    reasons += _instead(case)
-    reasons += _leadership(case)
-    if case.standing >= case.window:
-        text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
-        reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))
-    reasons += hindrances
-    verdict = _first(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments")
-    return verdict, [*reasons, *_handed_back(case, reasons)]
-
-
-def _ready(case: Case) -> Answer:
-    held = judge_ready(case.conditions, _facts(case))
-    reasons = [*_unread(case), *([] if isinstance(held, Pass) else [_reason(case, held)])]
-    reasons += _type_gates(case, ready=True)
-    reasons += _ready_instead(case)
-    able, hindrances = suitable(case)
-    reasons += hindrances
-    reasons += room_now(case, able) if able else []
-    verdict = _first(reasons, "it is ready: a worker takes it within moments")
-    return verdict, [*reasons, *_handed_back(case, reasons)]
-
-
-def _instead(case: Case) -> Iterator[Reason]:
-    """As which other types a task may run that a closed limit of its own holds, and what keeps it from that."""
-    if case.lane is None or not case.others or not is_closed(case.lane.type, case.type):
-        return
-    for kind, facts in case.others:
-        verdict = judge_type(kind, facts)
-        if isinstance(verdict, Pass):
-            yield Reason("instead", f"it goes to {kind} meanwhile, which is open", "nothing: it goes within moments")
-            return
-        found = _reason(replace(case, lane=case.lane.under(kind), type=facts), verdict)
-        yield Reason("instead", f"as {kind} it would wait, too: {found.reason}", found.change, found.until)
-
-
-def _ready_instead(case: Case) -> Iterator[Reason]:
-    """Why a task is ready as another type."""
-    if case.lane is None or not case.lane.instead_of or case.home is None:
-        return
-    own = replace(case, lane=case.lane.under(case.lane.instead_of), type=case.home)
-    found = next(_type_gates(own), None)
-    why = f"since {found.reason}" if found is not None else f"and {case.lane.instead_of} is open again"
-    change = f"once no limit of {case.lane.instead_of} is closed, it goes back, unless a worker has it by then"
-    yield Reason("instead", f"it goes to {case.lane.type}, {why}", change)
+    return first_of(reasons, f"nothing stands in its way: {case.leader} admits it within moments"), reasons
 
 
 def _runs_instead(claim: Claim) -> Iterator[Reason]:
@@ -163,15 +95,6 @@ def _runs_instead(claim: Claim) -> Iterator[Reason]:
     if claim.kind:
         text = f"a limit of its own type was closed when it became ready, so {claim.kind} runs it"
         yield Reason("instead", text, "a later attempt uses its own type again, once no limit of that is closed")
-
-
-def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
-    """Why a task has come back from a worker, unless a gate has said so already."""
-    last = case.last
-    if last is None or last.status != Status.HANDED_BACK or any(_before(case) in r.reason for r in reasons):
-        return
-    text = f"attempt {last.number} was handed back by {last.by}{f': {last.message}' if last.message else ''}"
-    yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
 
 
 def _told(case: Case) -> Iterator[Reason]:
@@ -219,7 +142,7 @@ def _so_far(case: Case, claim: Claim) -> Iterator[Reason]:
     if claim.progress_problem:
         yield Reason("progress", claim.progress_problem, "the next report that counts takes its place")
     if case.last is not None:
-        yield Reason("retry", _before(case), f"nothing; `spool show {case.id}` lists each attempt before it")
+        yield Reason("retry", case.before, f"nothing; `spool show {case.id}` lists each attempt before it")
 
 
 def _claimed(case: Case) -> Answer:
@@ -235,7 +158,7 @@ def _claimed(case: Case) -> Answer:
         choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
         text = f"it asked '{asked.ask}'{choices} at {asked.at}, and nobody has answered"
         reasons.append(Reason("question", text, f"`spool approve {case.id} --answer …`, or `spool reject {case.id}`"))
-    reasons += [*_lent(case, claim), *_held_next(case), *_unread(case)]
+    reasons += [*_lent(case, claim), *_held_next(case), *unread(case)]
     if claim.cancel:
         text = f"a user asked to cancel it, and {claim.worker} has not stopped it yet"
         reasons.append(Reason("cancel", text, "its worker stops it within a beat"))
@@ -247,7 +170,7 @@ def _claimed(case: Case) -> Answer:
         text = f"{text}, and was last heard of {length(claim.silent_s)} ago; {_FROZEN_THERE}"
         change = f"it goes on as the same attempt once {claim.worker} reaches the share again"
         change = f"{change}; if others reach it before, the leader takes the task back, and it runs again elsewhere"
-        return text, [Reason("silent", text, change), *_leadership(case), *reasons]
+        return text, [Reason("silent", text, change), *leadership(case), *reasons]
     if claim.alive and not claim.stuck:
         text = f"it runs on {claim.worker}{f' as {claim.kind}' if claim.kind else ''}{since}, attempt {case.attempt}"
         if case.disk.full:
@@ -261,11 +184,11 @@ def _claimed(case: Case) -> Answer:
     if claim.stuck:
         change = "when that is fixed, the leader takes it back within moments, and it runs again elsewhere"
         text = f"{text}; the leader cannot take it back: {claim.stuck}"
-        return text, [Reason("denied", text, change), *_leadership(case), *reasons]
+        return text, [Reason("denied", text, change), *leadership(case), *reasons]
     text += f"; {_FROZEN_THERE}" if claim.silent_s is not None else ""
     change = f"the leader takes it back after {case.dead_after_s:g} s of silence, and it runs again elsewhere"
     change = f"{change}; if the share was silent for all nodes, the worker has as long again to come back"
-    return text, [Reason("silent", text, change), *_leadership(case), *reasons]
+    return text, [Reason("silent", text, change), *leadership(case), *reasons]
 
 
 def _completed(case: Case) -> Answer:
@@ -279,7 +202,7 @@ def _completed(case: Case) -> Answer:
 
 def _failed(case: Case) -> Answer:
     text, reasons = failed(case)
-    return text, [*reasons, *(_leadership(case) if case.retried else ())]
+    return text, [*reasons, *(leadership(case) if case.retried else ())]
 
 
 def _rejected(case: Case) -> Answer:
@@ -292,77 +215,3 @@ def _rejected(case: Case) -> Answer:
         change = "if its writer goes on, the leader judges it again once it is whole"
         reasons.append(Reason("unfinished", "it looked unfinished, and nothing was added to it for a while", change))
     return text, reasons
-
-
-def _first(reasons: list[Reason], otherwise: str) -> str:
-    return reasons[0].reason if reasons else otherwise
-
-
-def _leadership(case: Case) -> Iterator[Reason]:
-    if case.leader is None:
-        why, change = "no node leads the spool, so", "start `spool master` or `spool up` on a machine that mounts it"
-        if not case.token:
-            why, change = f"{MISSING}, and", MISSING_MEND
-        elif case.read_only:
-            why, change = "no node leads the spool, which is mounted read-only here, so", "mount it read-write"
-        if case.token and case.standbys:
-            why, change = (
-                "no node leads the spool just now, so",
-                f"nothing: {takes_over(case.standbys, case.dead_after_s)}",
-            )
-        yield Reason("leader", f"{why} nothing is admitted, retried or taken back", change)
-
-
-def _task_gates(case: Case) -> Iterator[Reason]:
-    """The leader's own verdict first, then each part that would still hold without it."""
-    conditions, facts = case.conditions, _facts(case)
-    # The whole verdict comes first; its parts name the parents more exactly.
-    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
-    for verdict, about in found.items():
-        if not isinstance(verdict, Pass):
-            yield _reason(case, verdict, about)
-
-
-def _type_gates(case: Case, *, ready: bool = False) -> Iterator[Reason]:
-    if case.lane is not None:
-        verdict = judge_type(case.lane.type, case.type, ready=ready)
-        if not isinstance(verdict, Pass):
-            yield _reason(case, verdict)
-
-
-def _facts(case: Case) -> Facts:
-    def parent(task_id: str) -> Parent:
-        return case.parents.get(task_id, Parent.UNKNOWN)
-
-    facts = Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
-    return replace(facts, order=case.order, requested=case.requested, file=case.file)
-
-
-def _kind(case: Case) -> str:
-    return case.lane.type if case.lane is not None else ""
-
-
-def _before(case: Case) -> str:
-    """How the attempt before this one ended."""
-    return "" if case.last is None else f"attempt {case.last.number} ended as {case.last.ending}"
-
-
-def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
-    """A gate's verdict with its fix; about: the parents concerned."""
-    if isinstance(verdict, Refuse) and verdict.code is Code.SKIPPED:
-        return Reason(
-            verdict.gate, verdict.reason, f"the leader skips it; `spool retry {case.id}` asks the gates anew"
-        )
-    if isinstance(verdict, Refuse):
-        then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
-        return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
-    facts = (case.id, _kind(case), case.type, case.parents, case.places, case.asked, _before(case), case.above)
-    lane = case.lane.encode() if case.lane is not None else ""
-    held = Held(*facts, case.conditions, case.file, lane, case.ahead, case.in_line)
-    text, until = verdict.reason, verdict.until
-    if until is not None:
-        stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        text = f"{text}: {length(max(until - case.now, 0))} more, until {stamp}"
-    if said := detail(held, verdict):
-        text = f"{text}; {said}"
-    return Reason(verdict.gate, text, change(held, verdict, about), until)

@@ -1,24 +1,155 @@
-"""Which workers could take a task, and their obstacles: the part of `explain` that looks at machines.
+"""Why a task waits or is ready, and what would change that: the part of `explain` that asks the gates, and looks at
+machines.
 
-Law: `matching` decides, as for the workers themselves; workers in the same situation are named together.
+Law: the gates and `matching` decide, as for the leader and the workers themselves. A gate's words come from the gate.
+One gate alone is named here: of the workers that keep `worker` closed, `suitable` says more. Workers in the same
+situation are named together.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from spoold.protocol.agent_fields import MERGE
-from spoold.protocol.amount import amount, some
+from spoold.protocol.amount import amount, length, some
 from spoold.protocol.heartbeat import UNCHECKED, Capabilities
 from spoold.protocol.lanes import Lane
 from spoold.protocol.names import key
-from spoold.rules.answers.task_facts import Case, Reason, Seen
+from spoold.protocol.result import Code, Status
+from spoold.rules.answers.task_facts import Answer, Case, Reason, Seen, first_of, leadership, unread
+from spoold.rules.answers.why_failed import SPENT, anew
+from spoold.rules.gates import limit_gates
+from spoold.rules.gates.facts import Facts, Held, Parent
+from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
+from spoold.rules.gates.registry import change, detail, judge, judge_ready, judge_type, parts
+from spoold.rules.scheduling.fallback_types import is_closed
 from spoold.rules.workers.matching import fits, free, shuns, unfit
 from spoold.rules.workers.slots import SLOT, machine_needs, within
 
-NAMED = 5
+# West of Greenwich a task may name a moment beyond the years that UTC can write.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 MUTE = "its heartbeat does not say what it can run (`capabilities`)"
+
+
+def waiting(case: Case) -> Answer:
+    """Why a task of waiting/ or returned/ does not become ready."""
+    reasons = [*unread(case), *_task_gates(case)]
+    hindrances = suitable(case)[1]
+    of_type = list(_type_gates(case))
+    if hindrances and any(reason.gate == limit_gates.WORKER for reason in of_type):
+        of_type, hindrances = hindrances, []
+    reasons += of_type
+    reasons += _instead(case)
+    reasons += leadership(case)
+    if case.standing >= case.window:
+        text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
+        reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))
+    reasons += hindrances
+    verdict = first_of(reasons, f"nothing stands in its way: {case.leader} moves it to ready/ within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def ready(case: Case) -> Answer:
+    """Why a task of ready/ is not taken."""
+    held = judge_ready(case.conditions, _facts(case))
+    reasons = [*unread(case), *([] if isinstance(held, Pass) else [_reason(case, held)])]
+    reasons += _type_gates(case, ready=True)
+    reasons += _ready_instead(case)
+    able, hindrances = suitable(case)
+    reasons += hindrances
+    reasons += room_now(case, able) if able else []
+    verdict = first_of(reasons, "it is ready: a worker takes it within moments")
+    return verdict, [*reasons, *_handed_back(case, reasons)]
+
+
+def _instead(case: Case) -> Iterator[Reason]:
+    """As which other types a task may run that a closed limit of its own holds, and what keeps it from that."""
+    if case.lane is None or not case.others or not is_closed(case.lane.type, case.type):
+        return
+    for kind, facts in case.others:
+        verdict = judge_type(kind, facts)
+        if isinstance(verdict, Pass):
+            yield Reason("instead", f"it goes to {kind} meanwhile, which is open", "nothing: it goes within moments")
+            return
+        found = _reason(replace(case, lane=case.lane.under(kind), type=facts), verdict)
+        yield Reason("instead", f"as {kind} it would wait, too: {found.reason}", found.change, found.until)
+
+
+def _ready_instead(case: Case) -> Iterator[Reason]:
+    """Why a task is ready as another type."""
+    if case.lane is None or not case.lane.instead_of or case.home is None:
+        return
+    own = replace(case, lane=case.lane.under(case.lane.instead_of), type=case.home)
+    found = next(_type_gates(own), None)
+    why = f"since {found.reason}" if found is not None else f"and {case.lane.instead_of} is open again"
+    change = f"once no limit of {case.lane.instead_of} is closed, it goes back, unless a worker has it by then"
+    yield Reason("instead", f"it goes to {case.lane.type}, {why}", change)
+
+
+def _handed_back(case: Case, reasons: list[Reason]) -> Iterator[Reason]:
+    """Why a task has come back from a worker, unless a gate has said so already."""
+    last = case.last
+    if last is None or last.status != Status.HANDED_BACK or any(case.before in r.reason for r in reasons):
+        return
+    text = f"attempt {last.number} was handed back by {last.by}{f': {last.message}' if last.message else ''}"
+    yield Reason("handed_back", text, "nothing: that charged nothing, and the next attempt begins anew")
+
+
+def _task_gates(case: Case) -> Iterator[Reason]:
+    """The leader's own verdict first, then each part that would still hold without it."""
+    conditions, facts = case.conditions, _facts(case)
+    # The whole verdict comes first; its parts name the parents more exactly.
+    found: dict[Verdict, tuple[str, ...]] = {judge(conditions, facts): (), **dict(parts(conditions, facts))}
+    for verdict, about in found.items():
+        if not isinstance(verdict, Pass):
+            yield _reason(case, verdict, about)
+
+
+def _type_gates(case: Case, *, ready: bool = False) -> Iterator[Reason]:
+    if case.lane is not None:
+        verdict = judge_type(case.lane.type, case.type, ready=ready)
+        if not isinstance(verdict, Pass):
+            yield _reason(case, verdict)
+
+
+def _facts(case: Case) -> Facts:
+    def parent(task_id: str) -> Parent:
+        return case.parents.get(task_id, Parent.UNKNOWN)
+
+    facts = Facts(case.now, parent, case.rest_s, key(case.id), _kind(case), type=case.type, more=case.type.more)
+    return replace(facts, order=case.order, requested=case.requested, file=case.file)
+
+
+def _kind(case: Case) -> str:
+    return case.lane.type if case.lane is not None else ""
+
+
+def _reason(case: Case, verdict: Wait | Refuse, about: tuple[str, ...] = ()) -> Reason:
+    """A gate's verdict with its fix; about: the parents concerned."""
+    if isinstance(verdict, Refuse) and verdict.code is Code.SKIPPED:
+        return Reason(
+            verdict.gate, verdict.reason, f"the leader skips it; `spool retry {case.id}` asks the gates anew"
+        )
+    if isinstance(verdict, Refuse):
+        then = anew(case.id) if verdict.code in SPENT else f"fix the cause, then `spool retry {case.id}`"
+        return Reason(verdict.gate, verdict.reason, f"the leader fails it as {verdict.code}; {then}")
+    facts = (case.id, _kind(case), case.type, case.parents, case.places, case.asked, case.before, case.above)
+    lane = case.lane.encode() if case.lane is not None else ""
+    held = Held(*facts, case.conditions, case.file, lane, case.ahead, case.in_line)
+    text, until = verdict.reason, verdict.until
+    if until is not None:
+        stamp = datetime.fromtimestamp(min(until, _LAST), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        text = f"{text}: {length(max(until - case.now, 0))} more, until {stamp}"
+    if said := detail(held, verdict):
+        text = f"{text}; {said}"
+    return Reason(verdict.gate, text, change(held, verdict, about), until)
+
+
+# The workers' side: which of them could take a task, and what keeps those that could.
 
 
 def suitable(case: Case) -> tuple[list[Seen], list[Reason]]:
