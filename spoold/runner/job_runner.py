@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spoold.rules.workers.prefetch import has_room, preference
+from spoold.rules.workers.slots import has_room, preference
 from spoold.runner import process_tree
 from spoold.runner.child_process import loader
 from spoold.runner.freezer import Room, home

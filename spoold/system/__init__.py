@@ -11,7 +11,6 @@ itself.
     beating_filesystem  the port of a node that beats: it may do so before each call of a step
     openat              paths below a directory, on which no link is followed
     permissions         who may use new files in a spool: their owner, a group, everybody
-    open_writers        whether any process has a file open for writing
     errnos              the meaning of an OSError for a rename or a start, and the advice to the user
     clock               the port for time: SystemClock, ManualClock
     kernel_random       numbers that cannot be guessed

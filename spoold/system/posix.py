@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import Protocol
 
@@ -222,9 +225,7 @@ class PosixFileSystem:
             return None
         fd = self._open_wary(path, os.O_RDONLY)
         try:
-            from spoold.system import open_writers
-
-            return open_writers.has_writer(fd)
+            return _is_written(fd)
         finally:
             os.close(fd)
 
@@ -512,3 +513,40 @@ class FileLock:
             # Not as ENOENT: for a rename that would mean that another node was quicker.
             mend = "stop all nodes and make it again, as an empty file"
             raise OSError(errno.ENOLCK, f"the lock file is missing; {mend}", self._path) from error
+
+
+# Whether any process has a file open for writing: the kernel says so of local files, by refusing a lease. A file that
+# an NFS server writes for its clients is no process's open file: NFS 3 has no word for opening and closing. So on a
+# machine that serves NFS, a "no" proves nothing. (A Samba server opens files as clients do.)
+
+
+# The counters of the kernel's NFS server; the line `th` begins with its threads. Missing if it was never started.
+SERVER = Path("/proc/net/rpc/nfsd")
+
+
+def _is_written(fd: int) -> bool | None:
+    """Whether any process has the file open for writing, which is open here for reading. None if that is unknown: it
+    belongs to another user, the file system or the system has no leases, or this machine serves NFS.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        # A read lease is granted only while no process has the file open for writing. A writer that comes meanwhile
+        # waits for that moment, and the signal of it must not be SIGIO, which would end this process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return True if error.errno == errno.EAGAIN else None
+    return None if _serves_nfs() else False
+
+
+def _serves_nfs() -> bool:
+    """Whether this machine's kernel serves NFS to any client, be it this directory or another one. True in doubt."""
+    try:
+        lines = SERVER.read_text("ascii").splitlines()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return any(words[:1] == ["th"] and words[1:2] != ["0"] for words in map(str.split, lines))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from spoold.protocol.settings import Settings
-from spoold.rules.workers.prefetch import DEPTH, LATELY
+from spoold.rules.workers.slots import DEPTH, LATELY
 from tests.support.cluster import Cluster, Node
 from tests.support.counting import CountingFileSystem
 

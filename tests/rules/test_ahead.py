@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spoold.rules.workers.prefetch import DEPTH, LATELY, PATIENCE_S, ahead, has_room, preference
+from spoold.rules.workers.slots import DEPTH, LATELY, PATIENCE_S, ahead, has_room, preference
 
 
 @pytest.mark.parametrize(

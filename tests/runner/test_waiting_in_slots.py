@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from spoold.rules.workers.prefetch import DEPTH, PATIENCE_S
+from spoold.rules.workers.slots import DEPTH, PATIENCE_S
 from spoold.runner.job import Call, Job, NoSlot
 from spoold.runner.job_runner import Runner
 from tests.runner.processes import Bench, endings, eventually

@@ -15,7 +15,7 @@ from spoold.master.master import Master
 from spoold.protocol.errors import ShutOut, Unavailable
 from spoold.protocol.heartbeat import Capabilities
 from spoold.protocol.settings import LostShare
-from spoold.rules.workers.prefetch import DEPTH
+from spoold.rules.workers.slots import DEPTH
 from spoold.store.store import open_store
 from spoold.system.host import FakeHost
 from spoold.system.scratch import MemoryScratch

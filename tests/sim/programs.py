@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from spoold.rules.workers.prefetch import has_room, preference
+from spoold.rules.workers.slots import has_room, preference
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
 from spoold.system.scratch import Scratch

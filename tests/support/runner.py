@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from spoold.rules.workers.prefetch import DEPTH
+from spoold.rules.workers.slots import DEPTH
 from spoold.runner.job import Ending, Job, Kind, NoSlot
 from spoold.system.clock import Clock
 from spoold.system.scratch import Scratch

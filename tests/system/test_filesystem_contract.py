@@ -20,7 +20,7 @@ from typing import Protocol
 
 import pytest
 
-from spoold.system import open_writers
+from spoold.system import posix
 from spoold.system.clock import ManualClock
 from spoold.system.filesystem import FileSystem, NotRegularError
 from spoold.system.memory_filesystem import MemoryFileSystem
@@ -78,7 +78,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 @pytest.fixture(autouse=True)
 def _serves_no_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the machine of these tests does besides."""
-    monkeypatch.setattr(open_writers, "SERVER", tmp_path / "no server")
+    monkeypatch.setattr(posix, "SERVER", tmp_path / "no server")
 
 
 @pytest.fixture
@@ -352,7 +352,7 @@ class TestPosix:
     ) -> None:
         """An NFS 3 client has it open, and no process here."""
         (tmp_path / "nfsd").write_text(f"rc 0 5 17\nfh 0 0 0 0 0\nio 10 20\nth {threads} 0 0.000 0.000\nra 32 0\n")
-        monkeypatch.setattr(open_writers, "SERVER", tmp_path / "nfsd")
+        monkeypatch.setattr(posix, "SERVER", tmp_path / "nfsd")
         fs = PosixFileSystem(tmp_path)
         fs.write("a", b"", durable=False)
         assert fs.has_writer("a") is found

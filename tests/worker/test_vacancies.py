@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spoold.protocol.request import Verb
-from spoold.rules.workers.prefetch import DEPTH, FORGET_S, LATELY, PATIENCE_S
+from spoold.rules.workers.slots import DEPTH, FORGET_S, LATELY, PATIENCE_S
 from spoold.store import control
 from tests.support.cluster import Cluster, Node
 from tests.worker.test_worker import beat, ids, ready

@@ -36,9 +36,7 @@ from spoold.protocol.snapshot import Snapshot
 from spoold.protocol.timestamps import moment
 from spoold.rules.answers.task_facts import Case, Claim, Explanation
 from spoold.rules.answers.why_not_running import explain as judge_case
-from spoold.rules.cluster.node_status import ASLEEP
 from spoold.store import control, heartbeats, task_location
-from spoold.store.attempt_records import read_record
 from spoold.store.contained_faults import told_of as fault_of
 from spoold.store.path_conflicts import obstacle, refused_of
 from spoold.store.store import Store
@@ -132,6 +130,7 @@ class _Gathering:
 
     def _claimed(self) -> Case:
         from spoold.client.read.task_file import fault_in
+        from spoold.rules.cluster.node_status import ASLEEP
 
         worker, task_id, fs = self._located.node, self._located.id, self._store.fs
         beat = heartbeats.read_all(fs).get(worker)
@@ -192,6 +191,8 @@ class _Gathering:
         """The result of the attempt before this one; a worker that died left none."""
         if name.attempt == 1:
             return None
+        from spoold.store.attempt_records import read_record
+
         for found in map(parse_ended, sorted(self._store.fs.list(layout.RESULTS))):
             if found is not None and key(found.id) == key(name.id) and found.attempt == name.attempt - 1:
                 return read_record(self._store.fs, layout.join(layout.RESULTS, found.encode()))

@@ -124,11 +124,11 @@ def silent(
     watched for 1.5 intervals (see `living`): a node that only has a wrong clock still beats. A sleeping node is not
     dead.
     """
-    from spoold.rules.cluster.node_status import ASLEEP
-
     dead = {node for node, beat in nodes.items() if known_gone(store.fs, beat, host)}
     if leads:
         return dead
+    from spoold.rules.cluster.node_status import ASLEEP
+
     doubtful = {
         node: beat
         for node, beat in nodes.items()

@@ -1,8 +1,7 @@
 """What a worker may take.
 
     matching    may this worker run what is in this lane, and who else could?
-    slots       what a worker keeps for a task that it has no room for yet, and whose slot is lent
-    prefetch    how many tasks a worker may claim before a slot is free for them
+    slots       what a worker keeps for a task that it has no room for; whose slot is lent; how many it claims ahead
     readiness   what keeps it from taking any: a drain, its battery, a machine that can start nothing
 
 Law: pure; workers, leader and `spool explain` ask the same functions.

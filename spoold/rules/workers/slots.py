@@ -1,4 +1,5 @@
-"""A worker's room: what it keeps for a task that it could run but has too little free for, and whose slot is lent.
+"""A worker's room: what it keeps for a task that it could run but has too little free for, whose slot is lent, and
+how many tasks it may claim before a slot is free for them.
 
 A worker keeps for one task at a time: the first in order of those that it has no room for. Later tasks may still take
 what that one leaves over once everything that ran here before has ended. It keeps nothing for a task that would not
@@ -13,7 +14,7 @@ they are few: that costs no order that anybody asked for, and leaves no core idl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spoold.protocol.heartbeat import Capabilities, Keeps
@@ -144,3 +145,40 @@ def full_depths(attempts: Iterable[Held], most: int) -> frozenset[int]:
     """
     counts = Counter(held.depth for held in attempts if held.lent)
     return frozenset(depth for depth, count in counts.items() if count >= most)
+
+
+# How many tasks may be claimed ahead. A task that ends within a millisecond costs less than moving the next one into
+# its slot. So while a worker's tasks are that short, many in a row, each of its slots is given the next few before it
+# is free. A task waits in a slot for short tasks only: behind one that turns out to be long it is handed back, for
+# other workers to run. That costs it an attempt's number: none are claimed ahead after few short tasks, or old ones.
+
+
+# Look at so many of the latest ended tasks; they count for so long (s) after the last of them.
+LATELY = 64
+FORGET_S = 1.0
+# A task may wait so long (s) for those before it, if each is as long as the longest, and so many may wait at most.
+PATIENCE_S = 0.1
+DEPTH = 16
+
+
+def ahead(lately: Collection[float]) -> int:
+    """How many tasks may be claimed ahead for a slot. lately: how long (s) the last LATELY tasks ran."""
+    if len(lately) < LATELY:
+        return 0
+    longest = max(lately)
+    return DEPTH if longest * DEPTH <= PATIENCE_S else int(PATIENCE_S / longest)
+
+
+def has_room(held: int) -> bool:
+    """Whether a slot with so many tasks takes one more: one runs, and at most DEPTH wait for it."""
+    return held <= DEPTH
+
+
+def preference(held: int, age_s: float, other: bool, lent: bool = False) -> tuple[bool, bool, bool, int, bool]:
+    """Order slots for the next task; the lowest takes it, and has room if any slot does.
+
+    held: how many tasks the slot has; age_s: how long (s) the first of them has run; other: whether it is warm for
+    tasks of another kind; lent: whether the first waits for other tasks, so that none may wait behind it. A slot
+    whose task runs long comes after those with short tasks, and a full one after all.
+    """
+    return (lent, not has_room(held), age_s >= PATIENCE_S, held, other)

@@ -35,8 +35,18 @@ from spoold.protocol.result import Code, Status
 from spoold.rules.attempts.attempt_outcome import Charge
 from spoold.rules.workers import matching
 from spoold.rules.workers.matching import MODULE, MOST_S, fits, free, left_as, pause_s, unfit
-from spoold.rules.workers.prefetch import FORGET_S, LATELY, PATIENCE_S, ahead
-from spoold.rules.workers.slots import SLOT, Kept, beside, machine_has, machine_needs, within
+from spoold.rules.workers.slots import (
+    FORGET_S,
+    LATELY,
+    PATIENCE_S,
+    SLOT,
+    Kept,
+    ahead,
+    beside,
+    machine_has,
+    machine_needs,
+    within,
+)
 from spoold.runner.job import Ending, RunnerPort
 from spoold.store.existence import names_in
 from spoold.store.lanes_and_archive import list_lanes
