@@ -19,7 +19,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.e2e.pool import Daemon, Pool, wait_for
-from tools.storming.check import budgets, judge
+from tools.storming.asking import Questions
+from tools.storming.check import budgets, ends_of, judge, runs_of
 from tools.storming.weather import SETTINGS, Submitted, Weather
 
 LEADERS, LEADER_DIES_S = 2, 3.0
@@ -39,6 +40,7 @@ class Storm:
         self.pool = Pool(folder / "spool", folder / "desk", SETTINGS)
         self.submitted: dict[str, Submitted] = {}
         self.killed: Counter[str] = Counter()
+        self.questions = Questions(self.pool.root, self.submitted, seed)
         self._numbers = {"m": 0, "w": 0}
         self._alive: dict[str, list[Daemon]] = {"m": [], "w": []}
         self._over = threading.Event()
@@ -49,8 +51,12 @@ class Storm:
             for _ in range(count):
                 self._start(kind)
         self.pool.ready("w1")
-        answering = threading.Thread(target=self._answer, daemon=True)
-        answering.start()
+        threads = [
+            threading.Thread(target=each, args=[self._over], daemon=True)
+            for each in (self._answer, self.questions.ask)
+        ]
+        for thread in threads:
+            thread.start()
         began = time.monotonic()
         due = {"m": began + LEADER_DIES_S, "w": began + WORKER_DIES_S}
         tasks = self._weather.tasks()
@@ -64,14 +70,17 @@ class Storm:
             self._over.wait(0.05)
         breaches = self._end()
         self._over.set()
-        answering.join()
-        return breaches + judge(self.pool.root, self._ledger, self.submitted)
+        for thread in threads:
+            thread.join()
+        breaches += judge(self.pool.root, self._ledger, self.submitted)
+        return breaches + self.questions.judge(runs_of(self._ledger), ends_of(self.pool.root))
 
     def _submit(self, task: Submitted) -> None:
-        self.submitted[task.id] = task
         program = str(Path(__file__).with_name("command.py"))
         words = [str(self._ledger), str(task.seconds), ",".join(map(str, task.codes)), str(task.cost)]
         self.pool.submit(task.id, [sys.executable, "-I", "-S", program, *words], **task.fields)
+        self.submitted[task.id] = task
+        self.questions.moments[task.id] = time.time()
 
     def _start(self, kind: str) -> None:
         self._numbers[kind] += 1
@@ -89,12 +98,16 @@ class Storm:
         self.killed["leaders" if mine and kind == "m" else "workers" if kind == "w" else "standbys"] += 1
         self._start(kind)
 
-    def _answer(self) -> None:
+    def _answer(self, over: threading.Event) -> None:
         """Approve all that is asked, as a person would."""
-        while not self._over.wait(ANSWER_S):
+        while not over.wait(ANSWER_S):
             with contextlib.suppress(Exception):
-                for asked in json.loads(self.pool.run("asks", "--json").stdout):
-                    self.pool.run("approve", asked["task"])
+                at = time.time()
+                asks = [asked["task"] for asked in json.loads(self.pool.run("asks", "--json").stdout)]
+                self.questions.see(at, asks)
+                for task in asks:
+                    self.pool.run("approve", task)
+                    self.questions.answered.setdefault(task, time.time())
 
     def _end(self) -> list[str]:
         """Wait until all have ended, with the budget raised that holds some; returns breaches of that budget."""
@@ -128,6 +141,7 @@ def main() -> int:
         failed += bool(breaches)
         kills = ", ".join(f"{count} {what}" for what, count in sorted(storm.killed.items()))
         print(f"storm {seed}: {len(storm.submitted)} tasks, killed {kills}; breaches: {len(breaches)}")
+        print(f"storm {seed}: {storm.questions.told()}")
         for breach in breaches[:20]:
             print(f"VIOLATION tools/storm --seeds 1 --from {seed} --seconds {options.seconds:g}: {breach}")
         if breaches and options.keep:

@@ -35,8 +35,8 @@ class Run:
 
 def judge(root: Path, ledger: Path, submitted: Mapping[str, Submitted]) -> list[str]:
     """Return every breach of a law, as a sentence."""
-    runs = sorted(_runs(ledger), key=lambda run: run.began)
-    ends = _ends(root)
+    runs = runs_of(ledger)
+    ends = ends_of(root)
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_task[run.task].append(run)
@@ -53,6 +53,11 @@ def judge(root: Path, ledger: Path, submitted: Mapping[str, Submitted]) -> list[
     return [breach for part in parts for breach in part]
 
 
+def runs_of(ledger: Path) -> list[Run]:
+    """Return every run as its command wrote it, first begun first."""
+    return sorted(_runs(ledger), key=lambda run: run.began)
+
+
 def _runs(ledger: Path) -> Iterator[Run]:
     for path in ledger.iterdir():
         task, _, attempt = path.name.rpartition(".")
@@ -63,8 +68,8 @@ def _runs(ledger: Path) -> Iterator[Run]:
             yield Run(task, int(attempt), moments[0], moments[-1], "end" in lines)
 
 
-def _ends(root: Path) -> dict[str, dict[str, Any]]:
-    """The record that counts for each ended task."""
+def ends_of(root: Path) -> dict[str, dict[str, Any]]:
+    """Return the record that counts for each ended task, with the state in which that ended."""
     found = {}
     for path, record in _ended_files(root):
         found[path.name.split(".")[0]] = {"state": _state(path), **_read(record)}
@@ -162,7 +167,7 @@ def _locks(runs: list[Run], submitted: Mapping[str, Submitted]) -> Iterator[str]
         for other, other_kind, other_path in holders[number + 1 :]:
             if other.began >= one.last - EPSILON_S or other.task == one.task:
                 continue
-            if "write" in (kind, other_kind) and _overlap(path, other_path):
+            if "write" in (kind, other_kind) and overlap(path, other_path):
                 yield f"{one.task} and {other.task} ran at once, with locks {path} and {other_path}"
 
 
@@ -171,7 +176,8 @@ def _locks_of(task: Submitted) -> Iterator[tuple[str, str]]:
         yield from ((kind, path) for path in paths)
 
 
-def _overlap(one: str, other: str) -> bool:
+def overlap(one: str, other: str) -> bool:
+    """Whether one of two patterns is the other, or lies in its folder."""
     return one == other or any(b.endswith("/") and a.startswith(b) for a, b in ((one, other), (other, one)))
 
 
