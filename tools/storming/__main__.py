@@ -95,6 +95,8 @@ class Storm:
         victim = self._weather.chance.choice(mine or alive)
         alive.remove(victim)
         victim.kill()
+        if kind == "m":
+            self.questions.kills.append(time.time())
         self.killed["leaders" if mine and kind == "m" else "workers" if kind == "w" else "standbys"] += 1
         self._start(kind)
 

@@ -26,13 +26,14 @@ PAUSE_S, PICTURES, ANY = 0.05, 10, 0.1
 class Questions:
     """What was asked in one storm, and the answers.
 
-    moments, answered: when each task was submitted, and when a question of it was answered (s since 1970).
+    moments, answered, kills: when each task was submitted, a question of it answered, a leader killed (s since 1970).
     """
 
     def __init__(self, root: Path, submitted: Mapping[str, Submitted], seed: int) -> None:
         self._root, self._submitted, self._chance = root, submitted, random.Random(f"questions {seed}")
         self.moments: dict[str, float] = {}
         self.answered: dict[str, float] = {}
+        self.kills: list[float] = []
         self._said: list[Said] = []
         self._shown: list[Shown] = []
         self._wrong: list[str] = []
@@ -58,7 +59,7 @@ class Questions:
 
     def judge(self, runs: Sequence[Run], ends: Mapping[str, dict[str, Any]]) -> list[str]:
         """Return every breach, when all have ended."""
-        truth = Truth(self._submitted, self.moments, runs, ends, self.answered)
+        truth = Truth(self._submitted, self.moments, runs, ends, self.answered, self.kills)
         found = [each for said in self._said for each in judge_said(said, truth)]
         return [*self._wrong, *found, *(each for shown in self._shown for each in judge_shown(shown, truth))]
 

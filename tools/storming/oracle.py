@@ -23,8 +23,9 @@ from tools.storming.weather import LIMITS, Submitted
 LAG_S = 8.0
 # And how old where a task is, which everybody sees by himself: a command begins a moment after its claim.
 FRESH_S = 2.0
-# What goes on "within moments" has done so after so long (s).
-MOMENTS_S = 15.0
+# What goes on "within moments" has done so after so long (s), unless the leader who says so is killed within so few:
+# the next one may find something more urgent that takes what it needs.
+MOMENTS_S, LED_S = 15.0, 2.0
 MOMENTS = "nothing stands in its way"
 OVER = ("completed", "failed", "skipped")
 NOT_BEGUN = ("pending", "waiting", "ready", "returned")
@@ -64,9 +65,11 @@ class Truth:
         runs: Sequence[Run],
         ends: Mapping[str, dict[str, Any]],
         answered: Mapping[str, float],
+        kills: Sequence[float] = (),
     ) -> None:
-        """moments: when each was submitted; answered: when a question of it was."""
+        """moments: when each was submitted; answered: when a question of it was; kills: when a leader was killed."""
         self.submitted, self.moments, self.ends, self.answered = submitted, moments, ends, answered
+        self.kills = kills
         self.runs: dict[str, list[Run]] = defaultdict(list)
         for run in runs:
             self.runs[run.task].append(run)
@@ -143,6 +146,8 @@ def _state(said: Said, truth: Truth) -> Iterator[str]:
 
 def _promise(said: Said, truth: Truth) -> Iterator[str]:
     if not said.verdict.startswith(MOMENTS) or said.state not in ("waiting", "ready"):
+        return
+    if any(said.asked - LED_S < kill < said.told + LED_S for kill in truth.kills):
         return
     later = [run for run in truth.runs.get(said.task, []) if run.last >= said.asked]
     ended = truth.ended(said.task)
