@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -76,13 +77,13 @@ def test_the_lock_of_a_folder_that_has_gone_meanwhile_is_none(
 ) -> None:
     pushed(remote, host, "edit", {"b.txt": "two\n"})
     [folder] = Places(str(host)).folders()
-    real = workspace_layout.fcntl.flock
+    real = fcntl.flock
 
     def late(held: int, how: int) -> None:
         os.rename(folder, f"{folder}.1")
         real(held, how)
 
-    monkeypatch.setattr(workspace_layout.fcntl, "flock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     assert workspace_layout.take(folder) is None
 
 
