@@ -162,9 +162,10 @@ with entered(SandboxPolicy("podman", image=image), SandboxRun(work, home, shown=
 
 
 def stored(made: Container) -> list[str]:
-    """What podman keeps: of each container whose it is."""
+    """What podman keeps of attempts: of each container whose it is. Other tests leave some that are of none."""
     environ = {**os.environ, **made.environ}
-    words = ["podman", "ps", "--all", "--format", '{{index .Labels "spoold.attempt"}}']
+    words = ["podman", "ps", "--all", "--filter=label=spoold.attempt"]
+    words += ["--format", '{{index .Labels "spoold.attempt"}}']
     return subprocess.run(words, env=environ, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
