@@ -9,7 +9,7 @@ sandbox with podman here: an attempt, the check of a worker, or `spool doctor`.
 Law: what podman reads is the worker's own, or its file's, and never a task's: `own_variables` says what that is. A
 container goes only with its process. With one that lives, or of which nobody can say, it stays.
 
-Touches: processes, the environment.
+Touches: files, processes.
 """
 
 from __future__ import annotations
