@@ -27,7 +27,6 @@ from spoold.protocol.names import (
     TaskName,
     id_in,
     key,
-    parse_ended,
     parse_events,
 )
 from spoold.protocol.request import Verb
@@ -191,12 +190,10 @@ class _Gathering:
         """The result of the attempt before this one; a worker that died left none."""
         if name.attempt == 1:
             return None
-        from spoold.store.attempt_records import read_record
+        from spoold.store.attempt_records import Ledger
 
-        for found in map(parse_ended, sorted(self._store.fs.list(layout.RESULTS))):
-            if found is not None and key(found.id) == key(name.id) and found.attempt == name.attempt - 1:
-                return read_record(self._store.fs, layout.join(layout.RESULTS, found.encode()))
-        return None
+        last = next(Ledger(self._store.fs).before(name.id, name.attempt), None)
+        return last if last is not None and last.attempt == name.attempt - 1 else None
 
     def _told_at(self, writer: str, event: str, name: TaskName) -> str:
         """Return when a node wrote that event of this attempt; '' when its newest journal does not have it."""

@@ -20,7 +20,7 @@ from spoold.protocol.errors import BadFile, BadName, SpoolError
 from spoold.protocol.heartbeat import Heartbeat, Running
 from spoold.protocol.lanes import kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import State
-from spoold.protocol.names import EndedName, key, parse_ended, parse_log
+from spoold.protocol.names import key, parse_log
 from spoold.protocol.request import Request
 from spoold.protocol.result import Result
 from spoold.protocol.timestamps import moment
@@ -29,6 +29,7 @@ from spoold.rules.gates.gate import Pass
 from spoold.rules.gates.registry import conditions_of, parents_of
 from spoold.rules.gates.standing_requests import Requested
 from spoold.store import approval_answers, control, heartbeats, snapshots
+from spoold.store.attempt_records import Ledger
 from spoold.store.pool_clock import by_host, machine
 from spoold.store.store import Store
 from spoold.store.task_location import Located
@@ -199,27 +200,18 @@ class _Listing:
         at = moment(stamp)
         return None if at is None else self._now - at + ahead_s
 
-    @cached_property
-    def _results(self) -> dict[str, EndedName]:
-        """The newest result of each task that lives, by key."""
-        lives = {key(one.id): one.attempt for one in self._tasks if one.name is not None}
-        found: dict[str, EndedName] = {}
-        for name in map(parse_ended, self._store.fs.list(layout.RESULTS)):
-            if name is not None and name.attempt < lives.get(key(name.id), 0):
-                found[key(name.id)] = max(name, found.get(key(name.id), name), key=lambda one: one.attempt)
-        return found
-
     def _last(self, located: Located) -> Result | None:
         """The result of the last attempt that ended; None where none has, or it cannot be read."""
-        path = located.result
-        if path is None and located.attempt > 1 and (name := self._results.get(key(located.id))) is not None:
-            path = layout.join(layout.RESULTS, name.encode())
-        if path is None:
-            return None
-        try:
-            return codec.load_model(Result, self._store.fs.read(path), path)
-        except (OSError, SpoolError):
-            return None
+        with contextlib.suppress(OSError, SpoolError):
+            if (path := located.result) is not None:
+                return codec.load_model(Result, self._store.fs.read(path), path)
+            if located.name is not None and located.attempt > 1:
+                return next(self._ledger.before(located.id, located.attempt), None)
+        return None
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._store.fs)
 
     @cached_property
     def _logs(self) -> dict[str, tuple[int, str]]:
