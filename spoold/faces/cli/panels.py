@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
     ),
     "change": (
         ({"cancel": "task_control"}, "End tasks, running or not."),
-        ({"retry": "task_control", "priority": "task_control"}, "Try failed tasks again; make others urgent."),
+        ({"retry": "task_control", "priority": "task_control"}, "Try failed tasks again; change a priority."),
         ({"hold": "task_control", "release": "task_control"}, "Keep tasks from starting; let them start."),
         ({"drain": "workers"}, "Let workers finish and leave."),
     ),
@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
         ({"pause": "flow_control", "resume": "flow_control"}, "Start no more tasks; start them again."),
         ({"halt": "flow_control"}, "Stop everything now."),
         ({"limits": "flow_control", "budget": "flow_control"}, "Show what may run; what budgets have left."),
-        ({"reserve": "reserve", "locks": "reserve"}, "Keep tasks off your files; show who has what."),
+        ({"reserve": "reserve", "locks": "reserve"}, "Keep tasks off files; show who holds a lock."),
     ),
     "pictures": (
         ({"graph": "drawings", "tree": "task_details"}, "Draw a batch; a task and what it submitted."),

@@ -136,14 +136,17 @@ def _warn(spool: SpoolClient, asked: list[str], found: list[Located]) -> None:
 
 PRIORITY_EPILOG = """Example: spool priority high review-3f9a
 
-Example: spool priority -- -5 --batch nightly"""
+Example: spool priority --batch nightly -- -5"""
 
 
 def priority(
     ctx: typer.Context,
     wanted: Annotated[
         str,
-        typer.Argument(metavar="PRIORITY", help="An integer, more is sooner; or critical, high, normal, low."),
+        typer.Argument(
+            metavar="PRIORITY",
+            help="An integer, more is sooner, a negative one after --; or critical, high, normal, low.",
+        ),
     ],
     ids: task_selection.LIVING = None,
     batches: task_selection.BATCHES = None,
