@@ -405,6 +405,11 @@ def order_in(name: str) -> str:
     return name.split(".", 2)[1]
 
 
+def urgency_in(name: str) -> list[str]:
+    """The parts by which waiting tasks sort: the rank, then the order; both sort as texts."""
+    return name.split(".", 2)[:2]
+
+
 def age_in(name: str) -> str:
     """The part that sorts by age, and then by id: all but the rank."""
     return name[5:]

@@ -201,8 +201,8 @@ class _Search:
             _ended(State.FAILED),
             _pending,
             self._batches,
-            partial(_waiting, hit=self._hit),
-            partial(_in_lanes, state=State.READY, hit=self._hit),
+            partial(_waiting, sift=self._sift),
+            partial(_in_lanes, state=State.READY, sift=self._sift),
             *(_LISTERS[state] for state in (State.CLAIMED, State.COMPLETED)),
             _ended(State.FAILED),
             self._archive,
@@ -215,9 +215,12 @@ class _Search:
             if not self.missing:
                 return
 
-    def _hit(self, task_key: str) -> bool:
-        """Whether the key is looked for. Other waiting names are not parsed: there may be a million."""
-        return task_key in self.wanted or self._is_near(task_key)
+    def _sift(self, files: list[str]) -> list[str]:
+        """Return the names of tasks that are looked for. Others are not even taken apart: there may be a million."""
+        if len(self.wanted) == 1:
+            begin = f".{next(iter(self.wanted)) if self.prefix is None else self.prefix}"
+            files = [file for file in files if begin in file.lower()]
+        return [file for file in files if (found := key_in(file)) in self.wanted or self._is_near(found)]
 
     def _is_near(self, task_key: str) -> bool:
         room = self.near_max is None or len(self.near) < self.near_max
@@ -266,17 +269,17 @@ def _pending(store: Store) -> Iterator[Located]:
             yield Located(State.PENDING, found.path, task_id, drop=drop)
 
 
-def _in_lanes(store: Store, state: State, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
-    """Tasks in lanes; hit: the keys to return."""
+def _in_lanes(store: Store, state: State, sift: Callable[[list[str]], list[str]] = list) -> Iterator[Located]:
+    """Tasks in lanes; sift: which of the names to return."""
     for lane in list_lanes(store.fs, state):
-        for file in names_shown(store.fs, layout.join(state, lane)):
-            name = parse_task(file) if hit(key_in(file)) else None
+        for file in sift(names_shown(store.fs, layout.join(state, lane))):
+            name = parse_task(file)
             if name is not None:
                 yield _living(state, layout.join(state, lane, file), name, lane=lane)
 
 
-def _waiting(store: Store, hit: Callable[[str], bool] = lambda _: True) -> Iterator[Located]:
-    yield from _in_lanes(store, State.WAITING, hit)
+def _waiting(store: Store, sift: Callable[[list[str]], list[str]] = list) -> Iterator[Located]:
+    yield from _in_lanes(store, State.WAITING, sift)
     for file in store.fs.list(layout.RETURNED):
         parsed = parse_returned(file)
         if parsed is not None:

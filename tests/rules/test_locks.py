@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, WrongValue
 from spoold.protocol.lock_patterns import PATTERNS_MAX, pattern
-from spoold.protocol.names import key
+from spoold.protocol.names import TaskName, key, parse_task, urgency_in
 from spoold.protocol.task import Task
 from spoold.rules.cluster.pool_clock import Now
 from spoold.rules.gates import lock_gate
@@ -31,6 +31,7 @@ from spoold.rules.gates.lock_holders import (
     Reserved,
     Waiter,
     book_seen,
+    comes_before,
     locks_seen,
     overlap,
     told,
@@ -688,3 +689,24 @@ def test_tasks_of_any_age_and_urgency_that_come_at_any_time_all_have_their_turn(
             if chance.random() < 0.3:
                 leader.end(task_key)
                 left.discard(task_key)
+
+
+NAMES = st.builds(
+    TaskName,
+    rank=st.sampled_from([1, 4990, 5000, 9999]),
+    order=st.sampled_from(["hff58yhhc0-3", "hff58yhhc0-10", "hff58yhhc1-3", "hff59yhhc0-3"]),
+    id=st.sampled_from(["a", "b", "a.b"]),
+).map(TaskName.encode)
+
+
+@given(NAMES, NAMES)
+def test_who_comes_first_is_seen_from_the_age_where_the_rank_is_the_same(file: str, other: str) -> None:
+    assert comes_before(file, turn_of(other)) == (turn_of(file) < turn_of(other))
+
+
+@given(NAMES, NAMES)
+def test_the_parts_of_a_name_sort_as_rank_and_order_do(file: str, other: str) -> None:
+    one, two = parse_task(file), parse_task(other)
+    assert one is not None
+    assert two is not None
+    assert (urgency_in(file) < urgency_in(other)) == ((one.rank, one.order) < (two.rank, two.order))

@@ -170,7 +170,7 @@ class _Gathering:
 
     def _asked(self, verb: Verb) -> bool:
         """Whether a request about this task stands."""
-        return any(r.verb is verb and key(r.target) == key(self._located.id) for r in self._requests)
+        return control.asks(self._store.fs, self._requests, verb, self._located.id)
 
     def _queued(self) -> Case:
         from spoold.client.read.gate_facts import Queued  # with all gates, which no other state needs

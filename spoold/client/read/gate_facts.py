@@ -26,7 +26,7 @@ from spoold.protocol.errors import BadFile, legible
 from spoold.protocol.heartbeat import Capabilities, Heartbeat
 from spoold.protocol.lanes import Lane, kind_in, own_lane, parse_lane
 from spoold.protocol.lifecycle import ENDED, State
-from spoold.protocol.names import TaskName, key, parse_task
+from spoold.protocol.names import TaskName, is_task, key, parse_task, urgency_in
 from spoold.protocol.request import Request
 from spoold.protocol.settings import Settings
 from spoold.protocol.snapshot import Snapshot
@@ -43,7 +43,7 @@ from spoold.rules.gates.dependency_gates import batch_in
 from spoold.rules.gates.facts import Conditions, Facts, Known, LaneFacts, Parent, TypeFacts, parent_in
 from spoold.rules.gates.gate import Pass, Verdict
 from spoold.rules.gates.limit_gates import told_of_lent
-from spoold.rules.gates.lock_holders import turn_of
+from spoold.rules.gates.lock_holders import comes_before, turn_of
 from spoold.rules.gates.registry import conditions_of, gather, judge, judge_type, parents_of
 from spoold.rules.gates.resources import (
     BREAKER,
@@ -65,7 +65,7 @@ from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
 from spoold.rules.workers.matching import unfit
 from spoold.rules.workers.readiness import is_drained
 from spoold.store import control, heartbeats
-from spoold.store.existence import Unreadable, readable
+from spoold.store.existence import Unreadable, names_shown, readable
 from spoold.store.lanes_and_archive import list_lanes, list_tasks
 from spoold.store.store import Store
 from spoold.store.task_location import Located, locate_many
@@ -343,15 +343,18 @@ class Queued:
         )
 
     def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
-        fs, lane_name = self._store.fs, lane.encode()
-        ready = list_tasks(fs, layout.join(layout.READY, lane_name), set()).values()
+        ready = self._tasks_in(layout.READY, lane)
         waits = self._located.state is State.WAITING
-        queue = list_tasks(fs, layout.join(layout.WAITING, lane_name), set()) if waits else {}
-        others, turn = queue.values() if waits else ready, turn_of(name.encode())
-        ahead = sum((other.rank, other.order) < (name.rank, name.order) for other in others)
+        queue = self._tasks_in(layout.WAITING, lane) if waits else []
+        mine, turn = urgency_in(name.encode()), turn_of(name.encode())
+        ahead = sum(urgency_in(file) < mine for file in (queue if waits else ready))
         locks = case.conditions.asks(lock_gate.NAME) is not None
-        in_line = sum(turn_of(file) < turn for file in queue) if locks else 0
+        in_line = sum(comes_before(file, turn) for file in queue) if locks else 0
         return replace(case, lane=lane, ahead=ahead, in_line=in_line, standing=len(ready))
+
+    def _tasks_in(self, directory: str, lane: Lane) -> list[str]:
+        """The names of the tasks of a lane; they are not taken apart, since there may be a million."""
+        return [file for file in names_shown(self._store.fs, layout.join(directory, lane.encode())) if is_task(file)]
 
     def _with_workers(self, case: Case, lane: Lane) -> Case:
         nodes = [beat for _, beat in sorted(heartbeats.read_all(self._store.fs).items()) if beat.role == "worker"]

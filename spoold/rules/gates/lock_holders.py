@@ -299,6 +299,12 @@ def turn_of(file: str) -> Turn:
     return order_micros(age_in(file)) - points * POINT_MICROS, file
 
 
+def comes_before(file: str, turn: Turn) -> bool:
+    """Whether the task with this name comes before a turn: of one rank, the age says so as it stands."""
+    same = rank_in(file) == rank_in(turn[1])
+    return age_in(file) < age_in(turn[1]) if same else turn_of(file) < turn
+
+
 @dataclass(frozen=True, slots=True)
 class Waiter:
     """One task in line."""
