@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -546,14 +546,14 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
         rank = preconditions.rank_in_words(priority)
         found = self._locate_exactly(ids)
         preconditions.insist(found, preconditions.refuses_priority)
-        return [self.post_priority(located.id, rank, reason) for located in found]
+        self.post_priority([located.id for located in found], rank, reason)
+        return [located.id for located in found]
 
-    def post_priority(self, task_id: str, rank: int, reason: str) -> str:
-        """Put the request for a rank, as in names of tasks, into control/; return the id."""
+    def post_priority(self, ids: Sequence[str], rank: int, reason: str) -> None:
+        """Put the requests for a rank, as in names of tasks, into control/."""
         from spoold.protocol.request import priority_unique
 
-        self.post(Verb.PRIORITY, task_id, reason, unique=priority_unique(rank, self.unique()))
-        return task_id
+        self.post_each(Verb.PRIORITY, ids, reason, mark=partial(priority_unique, rank))
 
     def traces(self, names: Sequence[str] = (), *, archived: bool = False) -> Traces:
         """Return the spans of these tasks and batches, or of all; archived: also those in the archive. Errors:
@@ -638,9 +638,9 @@ class SpoolClient(Submitting, Reading, Deciding, Pausing):
             yield from attempt_logs.follow(follower, ended, waiter.pace, pause)
 
     def _post_each(self, verb: Verb, found: list[Located], reason: str) -> list[str]:
-        for located in found:
-            self.post(verb, located.id, reason)
-        return [located.id for located in found]
+        ids = [located.id for located in found]
+        self.post_each(verb, ids, reason)
+        return ids
 
     def _ask_workers(self, verb: Verb, worker: str | None, reason: str) -> list[str]:
         from spoold.client.read import preconditions

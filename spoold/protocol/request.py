@@ -2,15 +2,16 @@
 
 control/ is a blackboard: leader and workers list this one directory. The leader removes a request once it is done.
 
-Law: the name of a request says everything that machines need, but for three things in the content: when a pause, or a
-closed limit, ends by itself, what is asked, answered and told about a task, and what a reservation locks. A pause, a
-closed limit, a halt, a drain and a reservation stand as long as their file does.
+Law: the name of a request says everything that machines need, but for four things in the content: when a pause, or a
+closed limit, ends by itself, what is asked, answered and told about a task, what a reservation locks, and which tasks
+a request for many has. A pause, a closed limit, a halt, a drain and a reservation stand as long as their file does.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,6 +20,8 @@ from spoold.protocol.lanes import as_word
 from spoold.protocol.names import is_id
 
 EVERYTHING = "+all"
+# The tasks that the content names.
+MANY = "+many"
 
 
 class Verb(StrEnum):
@@ -55,7 +58,9 @@ _ALL_ALONE = frozenset((Verb.HALT, Verb.GC))
 _OF_A_LIMIT = frozenset((Verb.CLOSE, Verb.OPEN, Verb.QUOTA))
 # These are about one task, and their content matters.
 OF_ONE_TASK = frozenset((Verb.HOLD, Verb.UNHOLD, Verb.ASK, Verb.APPROVE, Verb.REJECT, Verb.TELL))
-_NEVER_ALL = frozenset((Verb.CANCEL, Verb.RETRY, Verb.PRIORITY, Verb.REAP, Verb.RELEASE))
+# These may be for many tasks at once.
+OF_MANY = frozenset((Verb.CANCEL, Verb.RETRY, Verb.PRIORITY))
+_NEVER_ALL = OF_MANY | frozenset((Verb.REAP, Verb.RELEASE))
 _NEVER_ALL |= frozenset((Verb.LEND, Verb.LENT, Verb.REGAIN))
 _NEVER_ALL |= _OF_A_LIMIT | OF_ONE_TASK
 # A loan of units: UNIQUE says whose, see `loan_unique`.
@@ -96,6 +101,11 @@ class Request:
         return name
 
 
+def each_of(request: Request, tasks: Iterable[str]) -> list[Request]:
+    """The requests for single tasks for which one for many stands. tasks: the ids in its content."""
+    return [Request(request.verb, task, request.unique) for task in tasks]
+
+
 def priority_unique(rank: int, unique: str) -> str:
     """UNIQUE of a request for a priority. rank: as in names of tasks; unique: sorts by time."""
     return f"{rank:04d}-{unique}"
@@ -128,4 +138,6 @@ def parse_request(name: str) -> Request | None:
 def _may_aim(verb: Verb, target: str) -> bool:
     if target == EVERYTHING:
         return verb not in _NEVER_ALL
+    if target == MANY:
+        return verb in OF_MANY
     return verb not in _ALL_ALONE and is_id(target)

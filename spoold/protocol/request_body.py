@@ -1,8 +1,8 @@
 """The content of a request, for people and the journal.
 
 Law: of most requests only `until`, the end of a pause or a closed limit, decides anything. What is asked, answered
-and told about a task is here, too, and what a reservation locks. Every field may be missing, since a request is valid
-by its name.
+and told about a task is here, too, what a reservation locks, and the tasks of a request for many. Every field may be
+missing, since a request is valid by its name.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from spoold.protocol.fields import Stamp, Whole
 from spoold.protocol.lock_patterns import PATTERNS_MAX, Pattern
 from spoold.protocol.names import is_id
 
+# The most tasks of one request: a leader reads and checks so many within one step. For more there are more requests.
+TASKS_MAX = 10_000
 # A task that runs again, and the attempt that had ended when a person asked for that.
 Again = tuple[str, Annotated[int, Field(ge=1)]]
 
@@ -30,6 +32,7 @@ class RequestBody(BaseModel):
     redo: of a reject: the tasks that run again, those before others first; the first one gets the reason.
     tell: of a tell: the words for the agent of a task.
     write, read: what a reservation locks; its attempt is of the running task that asks, None where none does.
+    tasks: the ids of the tasks that a request for many is for.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -49,6 +52,7 @@ class RequestBody(BaseModel):
     tell: str = ""
     write: tuple[Pattern, ...] = ()
     read: tuple[Pattern, ...] = ()
+    tasks: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _not_too_many(self) -> RequestBody:
@@ -63,6 +67,15 @@ class RequestBody(BaseModel):
         wrong = [task for task, _ in self.redo if not is_id(task)]
         if wrong:
             raise WrongValue(f"redo names {wrong[0]!r}, which is no id", "name tasks by their whole ids")
+        return self
+
+    @model_validator(mode="after")
+    def _names_tasks(self) -> RequestBody:
+        if len(self.tasks) > TASKS_MAX:
+            raise WrongValue(f"it has {len(self.tasks):,}, and {TASKS_MAX:,} are the most", "make several requests")
+        wrong = next((task for task in self.tasks if not is_id(task)), None)
+        if wrong is not None:
+            raise WrongValue(f"tasks names {wrong!r}, which is no id", "name tasks by their whole ids")
         return self
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 from spoold.protocol import codec, layout
 from spoold.protocol.errors import BadFile
 from spoold.protocol.names import key
-from spoold.protocol.request import ENDING, OF_ONE_TASK, Request, Verb, parse_request
+from spoold.protocol.request import ENDING, MANY, OF_ONE_TASK, Request, Verb, parse_request
 from spoold.protocol.request_body import RequestBody
 from spoold.rules.gates.standing_requests import Requested
 from spoold.store.existence import names_unless_blocked, reading
@@ -128,6 +128,19 @@ def about_task(fs: FileSystem, task_id: str, requests: Iterable[Request] | None 
                 held = None if isinstance(error, FileNotFoundError) else unread(request)
                 found += [] if held is None else [held]
     return tuple(found)
+
+
+def asks(fs: FileSystem, requests: Iterable[Request], verb: Verb, task_id: str) -> bool:
+    """Whether one of these requests asks this of a task, alone or among many. One that cannot be read asks nothing.
+    Errors: none.
+    """
+    task_key = key(task_id)
+    for request in requests:
+        if request.verb is verb and request.target != MANY and key(request.target) == task_key:
+            return True
+        if request.verb is verb and request.target == MANY and task_key in map(key, read(fs, request).tasks):
+            return True
+    return False
 
 
 def end_of(fs: FileSystem, request: Request) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 from spoold.client.spool_client import SpoolClient
 from spoold.protocol.errors import NotFound, SpoolError
 from spoold.protocol.names import key
+from spoold.protocol.request import MANY, Verb
 from spoold.store.store import stamp
 from tests.sim.conduct import Broken
 from tests.sim.laws import Asked, Laws
@@ -196,7 +197,10 @@ class Client:
 
         def cancel(spool: SpoolClient) -> None:
             try:
-                spool.cancel(name)
+                if self._weather.draw("among many", name) < 0.5:
+                    spool.post(Verb.CANCEL, MANY, "", tasks=(spool.locate(name).id,))
+                else:
+                    spool.cancel(name)
             except NotFound:
                 if key(name) in self._laws.asked:
                     raise

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # At most so many ids that callers chose are remembered.
 REMEMBERED = 10_000
+# So many tasks get a request each. An older leader knows only such requests.
+SINGLE_MOST = 100
 
 
 class Numbers:
@@ -172,6 +174,23 @@ class Connection:
         with self.reaching(), self._writing:
             self._through_tmp(partial(control.post, self.store, verb, target, unique, **said))
         return unique
+
+    def post_each(
+        self, verb: Verb, ids: Sequence[str], reason: str, *, by: str = "", mark: Callable[[str], str] = str
+    ) -> None:
+        """Request the same of each of these tasks: of a few with a request each, of more with one for TASKS_MAX of
+        them. The leader begins with those that come first. mark: makes the UNIQUE of a request from a text that is.
+        """
+        from spoold.protocol.request import MANY
+        from spoold.protocol.request_body import TASKS_MAX
+
+        if len(ids) <= SINGLE_MOST:
+            for task_id in ids:
+                self.post(verb, task_id, reason, by=by, unique=mark(self.unique()))
+            return
+        for begin in range(0, len(ids), TASKS_MAX):
+            tasks = tuple(ids[begin : begin + TASKS_MAX])
+            self.post(verb, MANY, reason, by=by, unique=mark(self.unique()), tasks=tasks)
 
     def unique(self) -> str:
         """Return a UNIQUE for a request; later ones sort behind it."""

@@ -3,6 +3,10 @@
 A request that is done is removed; a pause, a closed limit, a halt or a drain stands while it lasts. The first two may
 end by themselves.
 
+A request for many tasks is carried out as the requests for single ones for which it stands, each of them once. What a
+worker has to do, or what has to wait until a task runs no more, becomes a request of its own: the rest must not wait
+for that, and the next leader must not begin again with all of them.
+
 Law: a leader carries a request out once, however long a share lists it afterwards. Before that, its journal records
 the author of the request and the reason: no other record would outlive the request.
 """
@@ -22,7 +26,18 @@ from spoold.protocol.errors import BadFile
 from spoold.protocol.event import ASKED
 from spoold.protocol.lifecycle import State
 from spoold.protocol.names import EndedName, key, parse_archived, parse_ended, parse_moving, parse_task
-from spoold.protocol.request import ENDING, EVERYTHING, OF_A_LOAN, OF_ONE_TASK, Request, Verb, rank_asked
+from spoold.protocol.request import (
+    ENDING,
+    EVERYTHING,
+    MANY,
+    OF_A_LOAN,
+    OF_ONE_TASK,
+    Request,
+    Verb,
+    each_of,
+    rank_asked,
+)
+from spoold.protocol.request_body import RequestBody
 from spoold.protocol.result import Code, Error, Status
 from spoold.rules.attempts import end_conditions
 from spoold.rules.attempts.end_conditions import Cancel, past
@@ -44,6 +59,7 @@ _LIFTS = {
 }
 # These are about one task, and their names say all.
 _OF_A_TASK = (Verb.CANCEL, Verb.RETRY, Verb.PRIORITY)
+_TURNS = {State.CLAIMED: 0, State.READY: 1, State.RETURNED: 2, State.WAITING: 2}
 
 
 class Requests:
@@ -52,16 +68,19 @@ class Requests:
     unknown_since: since when (monotonic, s) nothing could be done; told: requests in the journal; doubted: useless
     requests, by a look that may be older than they are; over: requests that were carried out, and whether the file is
     gone; needs: the keys of the parents of tasks to be retried; latest: of the requests for priorities of this step,
-    by task, when the last one was made: the end of its UNIQUE.
+    by task, when the last one was made: the end of its UNIQUE; many: the requests for many tasks that were read;
+    part: of each single request for which one of these stands, that one.
     """
 
     def __init__(self) -> None:
-        self._unknown_since: dict[str, float] = {}
+        self._unknown_since: dict[Request, float] = {}
         self._told: set[Request] = set()
         self._doubted: set[Request] = set()
         self._over: dict[Request, bool] = {}
         self._needs: dict[Request, tuple[str, ...]] = {}
         self._latest: dict[str, str] = {}
+        self._many: dict[Request, Many] = {}
+        self._part: dict[Request, Request] = {}
         self._endings = Endings()
         self._reservations = Reservations()
         self.of_tasks = TaskRequests()
@@ -78,34 +97,98 @@ class Requests:
             if request.verb is Verb.PRIORITY and (asked := rank_asked(request)) is not None:
                 task_key = key(request.target)
                 self._latest[task_key] = max(self._latest.get(task_key, ""), asked[1])
+        for request in desk.some(filter(self._is_unread, desk.view.requests)):  # all, before any is carried out
+            self._read_many(desk, request)
         for request in desk.some(filter(self._told_of, desk.view.requests), "requests"):
             if request in self._over:
                 self._over[request] = self._over[request] or take_away(desk, control.path(request))
-            elif not desk.faults.rests("request", request.encode()):
+            elif request.target == MANY:
+                self._carry_out_many(desk, request)
+            else:
                 self._carry_out_safely(desk, request)
+
+    def _is_unread(self, request: Request) -> bool:
+        """Whether it is for many tasks, and its content is to be read."""
+        unread = request.target == MANY and request not in self._many and request not in self._over
+        return unread and self._told_of(request)
+
+    def _read_many(self, desk: Desk, request: Request) -> None:
+        """Learn which tasks a request is for. One that does not say that is removed. Errors: OSError."""
+        path = control.path(request)
+        try:
+            body = control.read_body(desk.store.fs, request)
+            if not body.tasks:
+                raise BadFile(path, "tasks", "is missing, so it is for no task.", 'write ids: "tasks": ["a", "b"].')
+        except FileNotFoundError:
+            return  # a person removed it, and it is listed a little longer
+        except BadFile as error:
+            desk.journal.note("IGNORED", request=request.verb, target=request.target, why=f"{error}")
+            said = f"{error.told()} It was removed, and nothing of it was carried out. Fix: {error.mend}"
+            desk.report.refuse(said, desk.step.now.monotonic)
+            self._done(desk, request)
+            return
+        except OSError as error:
+            if not concerns_one_file(error):
+                raise
+            unless = f"nothing of it is carried out until then; {readable_again(error)}"
+            desk.report.notice(f"{path}: {error.strerror}; {unless}")
+            return
+        parts = sorted(each_of(request, body.tasks), key=lambda one: _turn(desk, one))
+        keys, left = frozenset(key(one.target) for one in parts), dict.fromkeys(parts, False)
+        self._many[request] = Many(body, _said(body), keys, left)
+        self._part.update(dict.fromkeys(parts, request))
+
+    def _carry_out_many(self, desk: Desk, request: Request) -> None:
+        """Carry out what this step has time for. Errors: OSError; the rest stands for the next step."""
+        many = self._many.get(request)
+        if many is None:
+            return  # it cannot be read
+        standing = set(desk.view.requests)
+        for one in desk.some(list(many.left)):
+            place = desk.view.place(key(one.target))
+            if place is not None and place.state is State.CLAIMED and one.verb is not Verb.RETRY:
+                if one not in standing:
+                    by, reason = many.body.by, many.body.reason
+                    control.post(desk.store, one.verb, one.target, one.unique, by=by, reason=reason)
+                self._part_done(desk, one)
+            else:
+                if not many.left[one]:
+                    many.left[one] = True
+                    desk.journal.note(ASKED, one.target, request=one.verb, target=one.target, **many.said)
+                self._carry_out_safely(desk, one)
+        if not many.left:
+            self._done(desk, request)
+
+    def _part_done(self, desk: Desk, request: Request) -> None:
+        """Nothing is left to do for one task of a request for many."""
+        self._many[self._part.pop(request)].left.pop(request, None)
+        desk.step.change()
 
     def _carry_out_safely(self, desk: Desk, request: Request) -> None:
         """Carry a request out. One that spoold cannot carry out is removed, and the journal says why; one that only
         holds something back stands until it is lifted, as every request of its kind whose content is not known.
         """
-        with desk.faults.handling("request", request.encode(), _task_of(request)) as handling:
+        name = request.encode()
+        if desk.faults.rests("request", name):
+            return
+        with desk.faults.handling("request", name, _task_of(request)) as handling:
             self._carry_out(desk, request)
         fault = handling.fault
         if fault is not None and fault.lasts and (request.verb in _LIFTS or request.verb in _OF_A_TASK):
-            with desk.faults.handling("removal of request", request.encode(), _task_of(request)):
+            with desk.faults.handling("removal of request", name, _task_of(request)):
                 desk.journal.note("IGNORED", _task_of(request), request=request.verb, why=fault.cause)
                 self._done(desk, request)
 
     def _carry_out(self, desk: Desk, request: Request) -> None:
         if request.verb is Verb.CANCEL:
-            if _cancel(desk, request):
+            if _cancel(desk, request, self._body(desk, request)):
                 self._done(desk, request)
             else:
                 self._forget_unknown(desk, request)
         elif request.verb is Verb.RETRY:
             self._retry(desk, request)
         elif request.verb is Verb.PRIORITY:
-            if _rank(desk, request, self._latest.get(key(request.target), "")):
+            if _rank(desk, request, self._latest_of(key(request.target))):
                 self._done(desk, request)
             else:
                 self._forget_unknown(desk, request)
@@ -126,11 +209,25 @@ class Requests:
         dues = (self._endings.next_due(desk), self._reservations.next_due(desk))
         return min((due for due in dues if due is not None), default=None)
 
+    def _body(self, desk: Desk, request: Request) -> RequestBody:
+        """Who asked, and why."""
+        whole = self._part.get(request)
+        return control.read(desk.store.fs, request) if whole is None else self._many[whole].body
+
+    def _latest_of(self, task_key: str) -> str:
+        """When the last request for the priority of a task was made, '' where none stands."""
+        asked = [rank_asked(request) for request, many in self._many.items() if task_key in many.keys]
+        return max([self._latest.get(task_key, ""), *(one[1] for one in asked if one is not None)])
+
     def _forget_gone(self, listed: set[Request]) -> None:
         """Forget requests that are no longer listed."""
+        for request in self._many.keys() - listed:
+            for part in self._many.pop(request).left:
+                self._part.pop(part, None)
+                self._unknown_since.pop(part, None)
         self._told &= listed
-        self._doubted &= listed
-        self._needs = {request: needs for request, needs in self._needs.items() if request in listed}
+        self._doubted = {one for one in self._doubted if one in listed or one in self._part}
+        self._needs = {one: needs for one, needs in self._needs.items() if one in listed or one in self._part}
         self._over = {request: gone for request, gone in self._over.items() if request in listed}
 
     def _tell(self, desk: Desk) -> None:
@@ -147,26 +244,26 @@ class Requests:
 
     def _lift(self, desk: Desk, request: Request) -> None:
         """Lift at once. An open of a limit per worker stands until each worker that lives has listed it."""
-        name, now = request.encode(), desk.step.now.monotonic
-        if name not in self._unknown_since:
+        now = desk.step.now.monotonic
+        if request not in self._unknown_since:
             _lift(desk, request)
-            self._unknown_since[name] = now
+            self._unknown_since[request] = now
         limit = desk.store.settings.limits.get(request.target) if request.verb is Verb.OPEN else None
         stands = limit is not None and limit.per == "worker"
-        if not stands or now - self._unknown_since[name] >= desk.store.settings.heartbeat.dead_after_s:
+        if not stands or now - self._unknown_since[request] >= desk.store.settings.heartbeat.dead_after_s:
             self._done(desk, request)
 
     def _forget_unknown(self, desk: Desk, request: Request) -> None:
         if desk.view.known(request.target) and not _is_lost(desk, request):
             return
-        since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
+        since = self._unknown_since.setdefault(request, desk.step.now.monotonic)
         if end_conditions.waited_enough(desk.step.now.monotonic - since):
             desk.journal.note("IGNORED", request.target, request=request.verb, why="there is no such task")
             self._done(desk, request)
 
     def _retry(self, desk: Desk, request: Request) -> None:
         """Retry a failed task. Any other needs no retry, if a look that is younger than the request shows that."""
-        since = self._unknown_since.setdefault(request.encode(), desk.step.now.monotonic)
+        since = self._unknown_since.setdefault(request, desk.step.now.monotonic)
         patient = not end_conditions.waited_enough(desk.step.now.monotonic - since)
         place = desk.view.place(key(request.target))
         if place is not None and place.state not in (State.FAILED, State.COMPLETED):
@@ -177,9 +274,11 @@ class Requests:
         elif patient and any(_has_failed(desk, parent) for parent in self._parents(desk, request)):
             return  # it would only fail once more, so it waits for the parent's own retry
         elif _retry(desk, request):
-            for other in desk.view.requests:
-                if other.verb is Verb.RETRY and key(other.target) == key(request.target):
-                    self._done(desk, other)  # requests for the same made meanwhile are about the same failure
+            # Requests for the same made meanwhile are about the same failure.
+            same = (one for one in desk.view.requests if one.verb is Verb.RETRY)
+            also = [one for one in same if key(one.target) == key(request.target)]
+            for done in dict.fromkeys((request, *also)):
+                self._done(desk, done)
         else:
             self._forget_unknown(desk, request)
 
@@ -200,25 +299,57 @@ class Requests:
         return known
 
     def _done(self, desk: Desk, request: Request) -> None:
+        self._unknown_since.pop(request, None)
+        if request in self._part:
+            self._part_done(desk, request)
+            return
         self._over[request] = take_away(desk, control.path(request))
-        self._unknown_since.pop(request.encode(), None)
         desk.step.change()
 
 
+@dataclass(slots=True)
+class Many:
+    """A request for many tasks. body: its content; said: what the journal has of that; keys: of all its tasks; left:
+    the requests for single ones that are not carried out yet, in the order in which they are, and whether the journal
+    has each.
+    """
+
+    body: RequestBody
+    said: dict[str, Any]
+    keys: frozenset[str]
+    left: dict[Request, bool]
+
+
+def _turn(desk: Desk, request: Request) -> tuple[int, str]:
+    """The turn of one task among many: those that run first, then those that may start next."""
+    place = desk.view.place(key(request.target))
+    if place is None:
+        return len(_TURNS), request.target
+    return _TURNS.get(place.state, len(_TURNS)), place.name
+
+
 def _task_of(request: Request) -> str | None:
-    return request.target if request.verb in (*_OF_A_TASK, *OF_ONE_TASK) else None
+    one = request.verb in (*_OF_A_TASK, *OF_ONE_TASK) and request.target != MANY
+    return request.target if one else None
 
 
 def _note(desk: Desk, request: Request) -> None:
     body = control.read(desk.store.fs, request)
     if request.verb is Verb.ASK and body.attempt is None:
         return  # the leader's own question, which it has noted
+    known = _said(body)
+    if request.target == MANY:
+        known["tasks"] = len(body.tasks)
+    desk.journal.note(ASKED, _task_of(request), request=request.verb, target=request.target, **known)
+
+
+def _said(body: RequestBody) -> dict[str, Any]:
+    """Return what the journal has of the content of a request."""
     said = {"by": body.by, "reason": body.reason, "until": body.ends, "ask": body.ask, "question": body.about}
     said["tell"] = body.tell[:EXCERPT_MAX]
     said["redo"] = ", ".join(task for task, _ in body.redo)
     said["locks"] = Demand(body.write, body.read).told()
-    known: dict[str, Any] = {name: text for name, text in said.items() if text}
-    desk.journal.note(ASKED, _task_of(request), request=request.verb, target=request.target, **known)
+    return {name: text for name, text in said.items() if text}
 
 
 def _is_lost(desk: Desk, request: Request) -> bool:
@@ -226,15 +357,15 @@ def _is_lost(desk: Desk, request: Request) -> bool:
     return desk.view.place(key(request.target)) is None and find_archived(desk.store.fs, request.target) is None
 
 
-def _cancel(desk: Desk, request: Request) -> bool:
-    """Cancel; True when there is nothing left to cancel."""
+def _cancel(desk: Desk, request: Request, body: RequestBody) -> bool:
+    """Cancel; True when there is nothing left to cancel. body: who asked, and why."""
     place = desk.view.place(key(request.target))
     archived = place is None and key(request.target) in desk.view.archived
     decision = end_conditions.decide(place.state if place else None, archived=archived)
     name = parse_moving(place.name) if place else None
     if decision is not Cancel.FAIL or place is None or name is None:
         return decision is Cancel.OVER
-    error = Error(code=Code.CANCELLED, message=control.read(desk.store.fs, request).told)
+    error = Error(code=Code.CANCELLED, message=body.told)
     return desk.fail(place, name, error, Status.CANCELLED)
 
 

@@ -554,7 +554,8 @@ class Desk:
         """
         status, error = said
         ended = name.ended(skipper(self.store.writer) if status is Status.SKIPPED else self.store.writer)
-        path, before = layout.join(layout.RESULTS, ended.encode()), self.recorded.get(ended.encode())
+        file = ended.encode()
+        path, before = layout.join(layout.RESULTS, file), self.recorded.get(file)
         # One that was written in an earlier step may be gone since: somebody may have put an older tree back.
         if before != said or not existence.stands(self.store.fs, path):
             if before is not None and not existence.stands(self.store.fs, src):
@@ -581,7 +582,7 @@ class Desk:
                 result = result.model_copy(update={"total": plus(earlier, own) if earlier and own else own})
             data = codec.dump(result)
             self.report.notice(*write_record(self.store, path, data, durable=self.store.durable))
-            self.recorded[ended.encode()] = said
+            self.recorded[file] = said
         return ended
 
     def _used(self, task_key: str) -> dict[str, int]:
@@ -602,15 +603,16 @@ class Desk:
         except OSError as trouble:
             self.tell(place.path, trouble)
             return False
-        dst = layout.join(layout.FAILED, ended.encode()) if ended else ""
+        file = ended.encode() if ended else ""
+        dst = layout.join(layout.FAILED, file)
         moved = self.store.move(Mover.LEADER, "FAILED", place.path, dst) if ended else Moved(Fate.LOST)
         if ended is None or not self.went(moved, name.id):
             if moved.fate is Fate.LOST and key(name.id) in self.backlog:
                 self.doubt(key(name.id))
             return False
-        self.recorded.pop(ended.encode(), None)
+        self.recorded.pop(file, None)
         self.view.forget_place(place)
-        self.view.settle(name.id, State.FAILED, layout.FAILED, ended.encode())
+        self.view.settle(name.id, State.FAILED, layout.FAILED, file)
         k, lane, claimed = key(name.id), self.learned.lanes.get(key(name.id)), place.state is State.CLAIMED
         self.ends.see(self.view.where[k], lane, self.learned.asked_by(k))
         self.health.failed(k, lane, self.store.settings.alerts, self.step.now.monotonic, ran=claimed)

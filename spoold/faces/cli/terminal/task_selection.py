@@ -203,10 +203,10 @@ def ask_for(
     *,
     reason: str,
     yes: bool,
-    post: Callable[[str], object] | None = None,
+    post: Callable[[Sequence[str]], object] | None = None,
 ) -> list[str]:
-    """Post a request for each task that allows it; return their ids. Others are reported, or put into chosen.wrong.
-    post: posts one for this id; by default one whose name says all with verb and id.
+    """Request it of each task that allows it; return their ids. Others are reported, or put into chosen.wrong.
+    post: posts the requests for these ids; by default such whose names say all with verb and id.
 
     Errors: typer.Exit when the question was answered with no.
     """
@@ -222,11 +222,10 @@ def ask_for(
     if len(able) > ASK_ABOVE and not yes and not output.confirmed(f"{verb} {amount(len(able), 'task')}?"):
         output.remark("nothing was requested; --yes skips the question")
         raise typer.Exit(INTERRUPTED)
-    for task_id in able:
-        if post is None:
-            spool.post(verb, task_id, reason)
-        else:
-            post(task_id)
+    if post is None:
+        spool.post_each(verb, list(able), reason)
+    else:
+        post(list(able))
     return list(able)
 
 

@@ -177,7 +177,7 @@ def priority(
             refuses_priority,
             reason=reason,
             yes=yes,
-            post=lambda task_id: spool.post_priority(task_id, rank, reason),
+            post=lambda ids: spool.post_priority(ids, rank, reason),
         )
     task_selection.print_asked(Verb.PRIORITY, asked, chosen.wrong, as_json=as_json)
     chosen.tell()
