@@ -23,9 +23,10 @@ The contract suite of the tests holds them to it.
 from __future__ import annotations
 
 import errno
+from collections.abc import Collection
 from dataclasses import dataclass
 from stat import S_ISDIR, S_ISREG
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 Kind = Literal["file", "dir", "symlink", "other"]
 
@@ -118,6 +119,17 @@ def usage_of(
         free_inodes=free_inodes if counted else None,
         read_only=read_only,
     )
+
+
+@runtime_checkable
+class ReadsTogether(Protocol):
+    """What a file system may do besides, where it saves time: read many small files of one directory at once."""
+
+    def read_together(self, path: str, names: Collection[str]) -> dict[str, bytes]:
+        """The contents of those files in a directory that can be read, by name; each as `FileSystem.read` has it. The
+        path is walked once, so ask for a thousand at most. Errors: OSError, for the directory.
+        """
+        ...
 
 
 class FileSystem(Protocol):

@@ -120,6 +120,18 @@ class PosixFileSystem:
         finally:
             os.close(fd)
 
+    def read_together(self, path: str, names: Collection[str]) -> dict[str, bytes]:
+        flags, found = os.O_RDONLY | self._ground.unbuffered | _WARY, {}
+        above = self._beneath.at(path, _open_step)
+        try:
+            for name in names:
+                with suppress(OSError):
+                    if (data := _read_regular(name, above, flags, self.whole)) is not None:
+                        found[name] = data
+        finally:
+            os.close(above)
+        return found
+
     def _open_to_read(self, path: str) -> int:
         unbuffered = self._ground.unbuffered
         try:
@@ -270,6 +282,22 @@ def only_looking(fs: PosixFileSystem) -> PosixFileSystem:
     looking = PosixFileSystem(fs.root, touches=False)
     looking.whole = fs.whole
     return looking
+
+
+def _open_step(name: str, above: int | None) -> int:
+    return os.open(name, STEP, dir_fd=above)
+
+
+def _read_regular(name: str, above: int, flags: int, most: int) -> bytes | None:
+    """The content of a regular file right in an open directory; None for any other entry. Errors: OSError."""
+    if len(components(name)) != 1:
+        return None
+    fd = os.open(name, flags, dir_fd=above)
+    try:
+        status = os.fstat(fd)
+        return _read_all(fd, status.st_size, most) if S_ISREG(status.st_mode) else None
+    finally:
+        os.close(fd)
 
 
 def _open_listed(name: str, above: int | None) -> int:

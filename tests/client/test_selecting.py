@@ -63,3 +63,25 @@ def test_only_the_first_unknown_ids_are_looked_into(monkeypatch: pytest.MonkeyPa
     assert [one.id for one in found] == ["known-1"]
     assert (len(wrong), len(looked)) == (10, selecting.LOOKED_INTO)
     assert "Give the whole id" in str(wrong["known"])
+
+
+def test_files_that_are_read_together_select_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree()
+    for number in range(7):
+        task(tree, f"of-b-{number}")
+    task(tree, "other", "c")
+    tree.put(task(tree, "damaged"), b"{")
+    tree.put(task(tree, "empty"), b"{}")
+    together: list[int] = []
+    with tree.spool() as spool:
+        alone = list(selecting.select(spool.store, Selection(batches=("B",))))
+
+        def read_together(path: str, names: list[str]) -> dict[str, bytes]:
+            together.append(len(names))
+            return {name: spool.store.fs.read(f"{path}/{name}") for name in names if "damaged" not in name}
+
+        monkeypatch.setattr(spool.store.fs, "read_together", read_together, raising=False)
+        monkeypatch.setattr(selecting, "READ_TOGETHER", 4)
+        assert list(selecting.select(spool.store, Selection(batches=("B",)))) == alone
+    assert sorted(one.id for one in alone) == [f"of-b-{number}" for number in range(7)]
+    assert together == [4, 4, 2]

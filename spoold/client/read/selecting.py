@@ -5,7 +5,9 @@ Law: looks and never touches. A task file is opened only where its name and lane
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -15,12 +17,13 @@ from spoold.protocol import codec
 from spoold.protocol.errors import BadFile, NotFound, SpoolError, nearest
 from spoold.protocol.lanes import parse_lane
 from spoold.protocol.lifecycle import SHOWN, State
-from spoold.protocol.names import key
+from spoold.protocol.names import key, key_in
 from spoold.rules.answers.selection import Selection, suggestion
 from spoold.store import heartbeats, task_location
 from spoold.store.lanes_and_archive import list_lanes
 from spoold.store.store import Store
 from spoold.store.task_location import Located
+from spoold.system.filesystem import ReadsTogether
 
 # What callers of this room name beside its functions.
 __all__ = [
@@ -42,6 +45,8 @@ __all__ = [
 TRIES = 2
 # So many unknown ids are checked for being beginnings of others: each check lists the whole spool.
 LOOKED_INTO = 3
+# So many files of tasks are read at once, where that is possible.
+READ_TOGETHER = 1000
 
 Content = Callable[[], dict[str, Any]]
 
@@ -53,6 +58,13 @@ class Words:
     types: set[str] = field(default_factory=set)
     batches: set[str] = field(default_factory=set)
     admitted: dict[str, tuple[str, str]] = field(default_factory=dict)  # type and batch by key, for the next look
+
+    def learn(self, directory: str, files: Mapping[str, bytes]) -> None:
+        """Note the types and batches of tasks in a lane, as far as their files, by name, can be understood."""
+        for file, data in files.items():
+            with suppress(BadFile):
+                if content := codec.load_object(data, f"{directory}/{file}"):
+                    self.admitted[key_in(file)] = kind_of(content).strip().lower(), text_in(content, "batch")
 
     def has_batch(self, batch: str) -> bool:
         """Whether a task of the batch was met. Case does not count."""
@@ -69,7 +81,8 @@ def select(
     met = Words() if met is None else met
     states = selection.states or SHOWN
     moved = []
-    for located, content in candidates(store, states, archived=archived):
+    found = candidates(store, states, archived=archived)
+    for located, content in _learning(store, found, met) if selection.batches else found:
         fits = _fits(selection, located, content, met)
         if fits is None and not located.archived:
             moved.append(located.id)
@@ -86,19 +99,37 @@ def select(
                 yield located
 
 
+def _learning(
+    store: Store, found: Iterator[tuple[Located, Content]], met: Words
+) -> Iterator[tuple[Located, Content]]:
+    """Yield the same, when the batches of those that wait in lanes are known: their files are read together."""
+    while some := list(islice(found, READ_TOGETHER)):
+        if isinstance(store.fs, ReadsTogether):
+            unread: defaultdict[str, list[str]] = defaultdict(list)
+            for located, _ in some:
+                if located.lane and key(located.id) not in met.admitted:
+                    directory, _, file = located.path.rpartition("/")
+                    unread[directory].append(file)
+            for directory, files in unread.items():
+                with suppress(OSError):  # the lane is gone with its last task
+                    met.learn(directory, store.fs.read_together(directory, files))
+        yield from some
+
+
 def _fits(selection: Selection, located: Located, content: Content, met: Words) -> bool | None:
     """Return whether a task fits; None where it cannot be read. A task's content never changes after admission."""
     if not selection.types and not selection.batches:
         return True
     lane = parse_lane(located.lane) if located.lane and not selection.batches else None
-    said = (lane.own_type, "") if lane is not None else met.admitted.get(key(located.id))
+    task_key = key(located.id)
+    said = (lane.own_type, "") if lane is not None else met.admitted.get(task_key)
     if said is None:
         read = content()
         said = kind_of(read).strip().lower(), text_in(read, "batch")
         if located.state not in (State.PENDING, State.REJECTED):
             if not read:
                 return None
-            met.admitted[key(located.id)] = said
+            met.admitted[task_key] = said
     kind, batch = said
     met.types.add(kind)
     met.batches.add(batch)
