@@ -54,16 +54,17 @@ class Cluster:
         fsync: bool = False,
         slots: int | None = None,
         keep: int = 10_000,
+        settings: str = "",
     ) -> None:
-        """keep: how many ended tasks stay where they ended before the oldest are archived."""
+        """keep: how many ended tasks stay where they ended before the oldest are archived; settings: more of them."""
         self.folder = Path(folder)
         self.root = self.folder / "spool"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._workers = tuple(workers)
         self.root.mkdir()
         initialise(PosixFileSystem(self.root), SystemClock(), "benchmark", str(self.root))
-        settings = f"[durability]\nfsync = {json.dumps(fsync)}\n[retention]\nkeep = {keep}\n"
-        (self.root / "spool.toml").write_text(settings)
+        basic = f"[durability]\nfsync = {json.dumps(fsync)}\n[retention]\nkeep = {keep}\n"
+        (self.root / "spool.toml").write_text(basic + settings)
         config = WORKER.format(slots=slots or os.cpu_count() or 1, checkout=CHECKOUT)
         (self.folder / "worker.toml").write_text(config)
 

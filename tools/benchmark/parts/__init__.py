@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.benchmark.bench import Bench
 from tools.benchmark.figure import Figure
-from tools.benchmark.parts import costs, graphs, latency, masks, scale, standing, throughput, trouble, views
+from tools.benchmark.parts import costs, graphs, latency, masks, scale, sizes, standing, throughput, trouble, views
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +34,6 @@ PARTS = {
     "restart": Part(scale.restart, "a leader killed with a backlog behind it: time, memory, claims"),
     "slots": Part(scale.slots, "200 slots against 4, with workers that run nothing"),
     "views": Part(views.views, "what it costs to look at a deep backlog: memory, CPU at rest, a page, a search"),
+    "size": Part(sizes.size, "what submit, explain, status, ls and cancel cost while 100,000 tasks wait"),
     "graphs": Part(graphs.graphs, "what a task of a large DAG costs at each station"),
 }
