@@ -22,6 +22,7 @@ from spoold.master.limits.capacity import Breakers
 from spoold.master.limits.result_stream import Feed
 from spoold.master.listing import refresh
 from spoold.master.listing.batch_members import Membership
+from spoold.master.listing.unread_shares import UnreadShares
 from spoold.master.people.requests import Requests
 from spoold.master.people.reserving import standing
 from spoold.master.report.status_report import Reporting
@@ -67,6 +68,7 @@ class Duties:
     kept: WatchedBatches = field(default_factory=WatchedBatches)
     rejudging: Rejudging = field(default_factory=Rejudging)
     membership: Membership = field(default_factory=Membership)
+    unread: UnreadShares = field(default_factory=UnreadShares)
     requests: Requests = field(default_factory=Requests)
     retaining: Retaining = field(default_factory=Retaining)
     clearing: Clearing = field(default_factory=Clearing)
@@ -156,6 +158,7 @@ def _hold_back(desk: Desk, _: Duties) -> None:
 
 def _members(desk: Desk, duties: Duties) -> None:
     duties.left += duties.membership.step(desk)
+    duties.unread.step(desk)
 
 
 def _promote(desk: Desk, duties: Duties) -> None:
@@ -242,7 +245,9 @@ STAGES: tuple[Stage, ...] = (
         ),
     ),
     Stage(
-        "members", _members, "while a task waits for a batch: tasks that this leader did not admit, and ended ones"
+        "members",
+        _members,
+        "tasks that this leader did not admit, while shares take turns; and ended ones, while a task waits for a batch",
     ),
     Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time", vital=True),
     Stage(

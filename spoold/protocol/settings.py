@@ -246,6 +246,16 @@ class ReadySettings(Strict):
     window: Whole = Field(default=256, ge=1, le=100_000)
 
 
+class FairSettings(Strict):
+    """Whose tasks take turns, of those of one priority: batches and, for tasks without one, users; users alone; or
+    nobody, so that tasks go in the order in which they came. weights: how many starts a turn is, by batch, or by the
+    number of a user; 1 where none is given.
+    """
+
+    by: Literal["batch", "owner", "none"] = "batch"
+    weights: ByWord[Annotated[Whole, Field(ge=1, le=1000)]] = Field(default={}, max_length=1000)
+
+
 class ChildrenSettings(Strict):
     """The tasks that running tasks submit: how many generations there may be below a task that has no parent, and how
     many children a task may have.
@@ -299,6 +309,7 @@ class Settings(Strict):
     drop: DropSettings = DropSettings()
     retention: RetentionSettings = RetentionSettings()
     ready: ReadySettings = ReadySettings()
+    fair: FairSettings = FairSettings()
     children: ChildrenSettings = ChildrenSettings()
     locks: LockSettings = LockSettings()
     disk: DiskSettings = DiskSettings()

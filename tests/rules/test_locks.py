@@ -42,7 +42,7 @@ from spoold.rules.gates.registry import register as register_gate
 from spoold.rules.scheduling import backlog
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.promotion import LaneView, displaced, promotions
-from spoold.rules.scheduling.queues import Queues, Standing, Way
+from spoold.rules.scheduling.queues import Queues, Standing, Way, urgency
 from spoold.rules.scheduling.waiting_task import Entry
 from tests.rules.strategies import limited, name
 
@@ -549,7 +549,7 @@ def test_a_queue_in_no_line_that_is_set_aside_is_looked_at_for_a_more_urgent_hea
     queues.push("t", (), second)
     assert (queues.head("t"), queues.keeper(first)) == (None, "holder")
     queues.push("t", (), urgent)
-    assert queues.head("t") == (urgent, urgent)
+    assert queues.head("t") == (urgent, urgency(urgent, 0))
     assert queues.keeper(first) == ""
 
 

@@ -83,6 +83,7 @@ def gates(desk: Desk) -> dict[str, dict[str, Any]]:
         "breaker": breaker_gate.picture_of(desk.breakers),
         "after_batch": batch_members.numbers(desk),
         **people(desk),
+        "fair": desk.backlog.turns.picture(),
         "kept": {name: _kept(rows) for name, rows in sorted(desk.usage.kept.items())[:KEPT_SHOWN]},
         "wanted": {
             name: {"file": file, "units": units}

@@ -33,8 +33,9 @@ from spoold.rules.cluster.node_status import ASLEEP, count_workers, left_warning
 from spoold.rules.cluster.pool_clock import warnings as clock_warnings
 from spoold.rules.cluster.recent_minutes import RecentMinutes
 from spoold.rules.cluster.throughput import Tally, Tempo
-from spoold.rules.gates.lock_holders import LONG
+from spoold.rules.gates.lock_holders import LONG, turn_of
 from spoold.rules.gates.resources import limits_in
+from spoold.rules.scheduling.fair_shares import turns_seen
 from spoold.rules.share.machine_identities import Twins
 from spoold.rules.workers.matching import unfit
 from spoold.store import control, existence, heartbeats, pool_clock, snapshots
@@ -201,6 +202,7 @@ class Reporting:
             self._alerts.begin(before.alerts)
             self._tempo.begin(now.monotonic, now.wall, before)
             self._tally.begin(now.monotonic, now.wall, before)
+            desk.backlog.turns.restore(turns_seen(before.gates))
             self._minutes.begin(before.history, before.tasks.completed, before.tasks.failed, before.nodes)
         self._begun = True
 
@@ -451,6 +453,8 @@ def _waiter(desk: Desk, file: str, keeper: str, count: int) -> dict[str, Any]:
     if waiter is not None:
         row |= {"write": waiter.demand.write, "read": waiter.demand.read, "lane": waiter.lane}
         row["position"] = desk.backlog.locks.book.line.position(waiter.turn) + 1
+        if waiter.turn != turn_of(file):
+            row["place"] = waiter.turn[0]
     return row
 
 

@@ -34,7 +34,7 @@ class Learned:
     (monotonic, s) lane and content are to be looked up; unsure: those of them that were read, and may run as another
     type than their own, which their workers have not said yet; also: more lanes of which a lost claim may have been.
     settled: names in failed/ that no power cut takes back, as `dependents` found. origins: by name in failed/, the
-    task with which that failure began.
+    task with which that failure began. shares: of tasks that another leader admitted, once they were read.
     """
 
     lanes: dict[str, str] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class Learned:
     also: dict[str, tuple[str, ...]] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
     origins: dict[str, str] = field(default_factory=dict)
+    shares: dict[str, str] = field(default_factory=dict)
 
     def learn_lane(self, task_key: str, lane: str) -> None:
         """Note the lane of a task that is ready or claimed."""
@@ -124,6 +125,7 @@ class Learned:
         self.demands.pop(task_key, None)
         self.deadlines.pop(task_key, None)
         self.asked.pop(task_key, None)
+        self.shares.pop(task_key, None)
 
 
 # Tasks whose place is in doubt: they seem to have left it, and were seen at no other.

@@ -42,6 +42,7 @@ from spoold.rules.gates.registry import conditions_of
 from spoold.rules.gates.resources import Resources, limits_in
 from spoold.rules.gates.standing_requests import paused_by
 from spoold.rules.scheduling.backlog import Backlog
+from spoold.rules.scheduling.fair_shares import UNREAD, share_of
 from spoold.rules.scheduling.waiting_task import Entry
 from spoold.store import existence
 from spoold.store.attempt_records import Ledger, write_record
@@ -518,13 +519,22 @@ class Desk:
         if conditions.needs_batch:
             self.view.members.watch(conditions.needs_batch)
         rest_until = self.step.now.monotonic + delay_ms / 1000 if delay_ms else 0.0
-        task_key = self.backlog.add(Entry(file, lane, conditions, rest_until), self.step.now)
+        share = self.share_of(key_in(file), file)
+        task_key = self.backlog.add(Entry(file, lane, conditions, rest_until, share=share), self.step.now)
         before = self.view.unplace(task_key)  # the backlog says where it waits
         if before is not None and before.state in (State.COMPLETED, State.FAILED):
             self.backlog.parent_changed(task_key, self.step.now)
         self.learned.waits(task_key, conditions.deadline)
         if read is not None:
             self.learned.learn_asked(task_key, asked_by(read) or NOTHING)
+
+    def share_of(self, task_key: str, file: str) -> str:
+        """Return of which share an open task is, as far as that is known: whose turn it needs."""
+        settings = self.backlog.turns.settings
+        if (share := self.learned.shares.get(task_key)) is not None or settings.by == "none":
+            return share or ""
+        known, batch = self.view.members.batch_of(task_key, file)
+        return share_of(settings, batch, None) if known else UNREAD
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""

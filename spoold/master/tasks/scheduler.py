@@ -33,6 +33,8 @@ from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.resources import class_used, shares_of
 from spoold.rules.gates.standing_requests import halted_by
 from spoold.rules.scheduling.fallback_types import Instead, lanes_instead
+from spoold.rules.scheduling.backlog import BREATHE_EVERY
+from spoold.rules.scheduling.fair_shares import LEAST, UNREAD, crowding
 from spoold.rules.scheduling.promotion import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.queues import Standing, Way
 from spoold.rules.scheduling.waiting_task import Entry
@@ -150,6 +152,13 @@ def gather_facts(desk: Desk) -> None:
     desk.backlog.gathered, desk.ruled_by = gather(_known(desk)), settings
     if before is not None and settings is not before and draws_of(settings) != draws_of(before):
         desk.backlog.regroup(desk.step.now, desk.breathe)
+    desk.backlog.turns.begin(desk.step.now.wall, settings.fair)
+    if before is not None and settings.fair != before.fair:
+        desk.learned.shares.clear()  # they are read again
+        for number, (task_key, entry) in enumerate(list(desk.backlog.items()), 1):
+            desk.backlog.join(task_key, desk.share_of(task_key, entry.file))
+            if not number % BREATHE_EVERY:
+                desk.breathe()
 
 
 def _known(desk: Desk) -> Known:
@@ -180,6 +189,33 @@ def hold_back(desk: Desk) -> None:
     for lane, tasks in desk.some(desk.view.ready.items(), "lanes"):
         for task in displaced(list(tasks.values()), desk.backlog, lane, facts[lane], window, desk.step.now):
             _hold(desk, task, lane)
+    _make_room(desk)
+
+
+def _make_room(desk: Desk) -> None:
+    """Take back ready tasks where shares begin to take turns: those that stand there are taken by age alone."""
+    turns, room = desk.backlog.turns, _window(desk)
+    if not turns.waiting or room == desk.store.settings.ready.window:
+        return
+    for lane, tasks in desk.some(desk.view.ready.items(), "crowded lanes"):
+        if len(tasks) >= 2 * room and desk.view.blocked.isdisjoint(_directories(lane)):
+            files = [(file, desk.share_of(key(task.id), file)) for file, task in tasks.items()]
+            for file in crowding(files, room):
+                _hold(desk, tasks[file], lane)
+
+
+def _window(desk: Desk, new: str = UNREAD) -> int:
+    """Return how many tasks of a lane are ready. new: the share of one more that wants to start."""
+    turns, window = desk.backlog.turns, desk.store.settings.ready.window
+    if not turns.rivals(lambda: _ready_shares(desk), new):
+        return window
+    return turns.window(desk.usage.slots, window)
+
+
+def _ready_shares(desk: Desk) -> Iterator[str]:
+    for tasks in desk.view.ready.values():
+        for file, task in tasks.items():
+            yield desk.share_of(key(task.id), file)
 
 
 def hold_one(desk: Desk, place: Place, task: TaskName) -> None:
@@ -257,6 +293,8 @@ def promote(desk: Desk) -> int:
     desk.backlog.locks.pass_over(shut)
     refused = desk.backlog.refusals
     way, window = Way(partial(_standing, desk), partial(_running, desk)), desk.store.settings.ready.window
+    if desk.backlog.turns.waiting:
+        window = _window(desk)
     chosen = promotions(desk.backlog, lanes, facts, window, desk.step.now, way, desk.resources.uses, instead)
     desk.usage.kept, desk.usage.wanted = way.kept, way.wanted
     if desk.backlog.refusals > refused:
@@ -388,6 +426,7 @@ def place_admitted(desk: Desk, src: str, admit: Admit, drop: str) -> bool:
         desk.view.members.doubt(key(name.id))
         desk.step.doubt()
         _withheld(desk, moved, admit.lane)
+    desk.backlog.turns.start(desk.share_of(key(name.id), file))
     return bool(moved)
 
 
@@ -400,6 +439,8 @@ def room_at_once(desk: Desk, admit: Admit) -> bool:
         return False
     if len(ready) >= desk.store.settings.ready.window:
         return False
+    if len(ready) >= LEAST and len(ready) >= _window(desk, desk.share_of(key(admit.name.id), admit.name.encode())):
+        return False  # others wait for their turn, or stand there from before
     if (shared := desk.resources.shared(admit.lane)) and desk.backlog.any_lane(
         lambda lane: not shared.isdisjoint(desk.resources.shared(lane))
     ):

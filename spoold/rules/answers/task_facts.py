@@ -116,7 +116,8 @@ class Case:
     above: the keys of the tasks above it whose slots are lent, since they wait for tasks below them.
     others: the types as which it may run while a limit of its own is closed, in order, each with its facts; home: the
     facts of its own type, where it is ready as another one; repo: the repository that a merge names; batch: of a task
-    that failed since others did, '' for none.
+    that failed since others did, '' for none. turn: whose turn it is, and when that of its share comes; '' where no
+    other share waits.
     """
 
     id: str
@@ -164,6 +165,7 @@ class Case:
     home: TypeFacts | None = None
     repo: str = ""
     batch: str = ""
+    turn: str = ""
 
     @property
     def before(self) -> str:

@@ -45,6 +45,11 @@ def waiting(case: Case) -> Answer:
     reasons += of_type
     reasons += _instead(case)
     reasons += leadership(case)
+    if case.turn:
+        change = (
+            "nothing: each start brings its turn nearer; `[fair]` in the settings gives a share more starts in one"
+        )
+        reasons.append(Reason("turn", case.turn, change))
     if case.standing >= case.window:
         text = f"its lane is full: {case.standing} stand ready there, {case.ahead} wait before it"
         reasons.append(Reason("window", text, "it moves up as they are taken; more workers or slots make it faster"))

@@ -13,7 +13,7 @@ from spoold.protocol.names import parse_task
 from spoold.protocol.task import Task
 from spoold.rules.gates.facts import Conditions, Facts, Held, Known
 from spoold.rules.gates.gate import PASS, TaskGate, Verdict, Wait, Wake
-from spoold.rules.gates.lock_holders import Book, Demand, Keeper, turn_of
+from spoold.rules.gates.lock_holders import Book, Demand, Keeper
 
 NAME = "locks"
 
@@ -28,7 +28,7 @@ def judge(conditions: Conditions, facts: Facts) -> Verdict:
     demand, book = conditions.asks(NAME), facts.more.get(NAME)
     if not isinstance(demand, Demand) or not isinstance(book, Book) or not facts.file:
         return PASS
-    keeper = book.keeper(facts.key, turn_of(facts.file), demand)
+    keeper = book.keeper(facts.key, book.place(facts.file), demand)
     return PASS if keeper is None else Wait(NAME, told(demand, keeper, book), behind=keeper.key)
 
 

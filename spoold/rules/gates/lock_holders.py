@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from spoold.protocol.lock_patterns import BELOW
@@ -178,6 +178,7 @@ class Book:
     reserved: the reservations among the holders, by their keys, which begin with +. told: words on a holder. parents:
     keys of tasks that run and wait for others; idle: those of them that have waited for long. For `explain`, queues:
     how many tasks at most stand with the same locks behind one in line, itself included; waiting: how many in all.
+    place: in line, of a file.
     """
 
     def __init__(self) -> None:
@@ -189,6 +190,7 @@ class Book:
         self.idle: Set[str] = frozenset()
         self.queues: dict[str, int] = {}
         self.waiting = 0
+        self.place: Callable[[str], Turn] = turn_of
         self._let_go: set[str] = set()
 
     def begin(self, held: Mapping[str, Demand | None]) -> set[str]:
@@ -257,7 +259,7 @@ class Book:
         its own lane, in the order of the line.
         """
         others = own = 0
-        for task_key, waiter in self.line.earlier(turn_of(file)):
+        for task_key, waiter in self.line.earlier(self.place(file)):
             if demand.clash(waiter.demand) is not None:
                 count = self.queues.get(task_key, 1)
                 others, own = (others, own + count) if waiter.lane == lane else (others + count, own)
@@ -294,9 +296,13 @@ KEEPING = 100
 
 
 def turn_of(file: str) -> Turn:
-    """The place in line of a task with this name in waiting/."""
-    points = max(-POINTS_MAX, min(POINTS_MAX, rank_of(0) - rank_in(file)))
-    return order_micros(age_in(file)) - points * POINT_MICROS, file
+    """The place in line of a task with this name in waiting/, among those of its share."""
+    return order_micros(age_in(file)) - points(file), file
+
+
+def points(file: str) -> int:
+    """By how many microseconds its priority moves a task with this name forward in line."""
+    return max(-POINTS_MAX, min(POINTS_MAX, rank_of(0) - rank_in(file))) * POINT_MICROS
 
 
 def comes_before(file: str, turn: Turn) -> bool:
@@ -400,10 +406,18 @@ def book_seen(gates: Mapping[str, Any]) -> Book | None:
     for row in _rows(seen, "waiters"):
         file = row.get("file")
         if isinstance(file, str) and is_task(file) and (demand := _demand(row)):
-            book.line.join(key_in(file), Waiter(turn_of(file), demand, str(row.get("lane", ""))))
+            place = row.get("place")
+            turn = (place, file) if type(place) is int else turn_of(file)
+            book.line.join(key_in(file), Waiter(turn, demand, str(row.get("lane", ""))))
             book.queues[key_in(file)] = max(1, _count(row.get("tasks")))
+    book.place = partial(_place_seen, book)
     book.waiting = max(_count(seen.get("waiting")), sum(book.queues.values()))
     return book
+
+
+def _place_seen(book: Book, file: str) -> Turn:
+    waiter = book.line.get(key_in(file))
+    return waiter.turn if waiter is not None and waiter.turn[1] == file else turn_of(file)
 
 
 def _count(value: Any) -> int:

@@ -22,10 +22,11 @@ from spoold.rules.gates import lock_gate, registry
 from spoold.rules.gates.dependency_gates import Graph
 from spoold.rules.gates.facts import NO_CONDITIONS, NO_TYPE, OVER, Facts, Parent, TypeFacts
 from spoold.rules.gates.gate import Pass, Refuse, Verdict, Wait
-from spoold.rules.gates.lock_holders import Book, Demand, Waiter, turn_of
+from spoold.rules.gates.lock_holders import Book, Demand, Turn, Waiter, turn_of
 from spoold.rules.gates.registry import Groups
 from spoold.rules.gates.standing_requests import Requested
-from spoold.rules.scheduling.queues import Queues, Standing
+from spoold.rules.scheduling.fair_shares import Turns
+from spoold.rules.scheduling.queues import Queues, Standing, urgency_of
 from spoold.rules.scheduling.waiting_task import Entry, Parked
 
 # Runs a judgement of the task with this key. If that ends in a fault of spoold: its words, and whether it lasts.
@@ -43,12 +44,14 @@ class Backlog:
     """All waiting tasks of a spool, as the leader knows them. Not a decision of its own: an index.
 
     gathered: by the leader once a step, for the facts; parked: what waits for a request; locks: who waits for whom.
+    turns: of the shares.
     contain: a task that spoold cannot judge is refused, and keeps no other from being judged.
     """
 
     def __init__(self, parent: Callable[[str], Parent]) -> None:
         self._parent, self._entries = parent, dict[str, Entry]()
-        self._graph, self._queues = Graph(), Queues(self._stands, in_line, turn_of)
+        self.turns = Turns()
+        self._graph, self._queues = Graph(), Queues(self._stands, in_line, turn_of, self._share, self.turns)
         self._timers: list[tuple[float, str]] = []
         self._refused, self._rings = dict[str, Refuse](), dict[str, tuple[str, ...]]()
         # The groups that a gate keeps waiting in this step, and when (monotonic, s) it said that it may open.
@@ -114,6 +117,7 @@ class Backlog:
         task_key = key_in(entry.file)
         self.remove(task_key)
         self._entries[task_key] = entry
+        self.turns.came(entry.share)
         self._per_lane[entry.lane] += 1
         self._children[entry.lane] += entry.conditions.child
         conditions = entry.conditions
@@ -152,6 +156,7 @@ class Backlog:
         """Remove a task that no longer waits. Heaps and timers forget it when they come to it."""
         entry = self._entries.pop(task_key, None)
         if entry is not None:
+            self._leaves(entry)
             self._per_lane[entry.lane] -= 1
             self._children[entry.lane] -= entry.conditions.child
             self.locks.leave(task_key)
@@ -161,6 +166,28 @@ class Backlog:
             if task_key in self._graph:
                 self._graph.remove(task_key)
         return entry
+
+    def _leaves(self, entry: Entry) -> None:
+        turns, active = self.turns, self.turns.active
+        turns.left(entry.share, entry.file)
+        if active and not turns.active:
+            self._queues.refresh()
+
+    def join(self, task_key: str, share: str) -> None:
+        """Note of which share a waiting task is; it was of another one, or of none that is known."""
+        entry = self._entries.get(task_key)
+        if entry is None or entry.share == share:
+            return
+        self.locks.leave(task_key)
+        self.turns.came(share)  # first: while two wait, all are in the order of turns
+        self._leaves(entry)
+        entry.share = share
+        if entry.runnable:
+            self.put_back(entry)
+
+    def starts(self, entry: Entry) -> None:
+        """Note that a waiting task goes to ready/: it was the turn of its share."""
+        self.turns.start(entry.share)
 
     def parent_changed(self, parent_key: str, now: Now) -> None:
         """Ask anew for the children of a task that ended, or came to life again, and for no other task. A child with
@@ -218,7 +245,7 @@ class Backlog:
         return None if found is None else self._entries[key_in(found[0])]
 
     def urgency(self, lane: str) -> str | None:
-        """The file of the most urgent task in the queue of `best`: with its urgency the one in front goes."""
+        """The urgency of the queue of `best`, as text that sorts: with it the one in front goes."""
         found = self._queues.head(lane, self._shut)
         return None if found is None else found[1]
 
@@ -374,6 +401,14 @@ class Backlog:
         verdict = registry.judge_arrived(entry.conditions, self._facts(key_in(entry.file), entry, now))
         return None if isinstance(verdict, Pass) else verdict
 
+    def urgency_of(self, entry: Entry) -> str:
+        """The urgency of one task, as text that sorts, as if it were in front of its share."""
+        return urgency_of(self.turns, entry.share, entry.file, self.turns.now)
+
+    def _share(self, file: str) -> str:
+        entry = self._entries.get(key_in(file))
+        return "" if entry is None else entry.share
+
     def _stands(self, file: str, lane: str, groups: Groups) -> bool:
         entry = self._entries.get(key_in(file))
         if entry is None or not entry.runnable:
@@ -460,6 +495,7 @@ class Locking:
 
     def __init__(self, queues: Queues) -> None:
         self.book = Book()
+        self.book.place = self._place
         self.strangers: set[str] = set()
         self.stood: dict[str, float] = {}
         self._firm: set[str] = set()
@@ -469,6 +505,10 @@ class Locking:
         self._gone: dict[str, None] = {}
         self._called: dict[str, None] = {}
         self._aside = 0
+
+    def _place(self, file: str) -> Turn:
+        place = self._queues.turns.place(file)
+        return turn_of(file) if place is None else (place, file)
 
     @property
     def left(self) -> bool:
@@ -552,7 +592,7 @@ class Locking:
         """Let a task stand in line, firmly, until the end of the next step."""
         task_key = key_in(file)
         for demand in _demands(groups):
-            self.book.line.join(task_key, Waiter(turn_of(file), demand, lane))
+            self.book.line.join(task_key, Waiter(self._place(file), demand, lane))
             self._gone.pop(task_key, None)
             self._called.pop(task_key, None)
             self._firm.add(task_key)
@@ -582,7 +622,7 @@ class Locking:
         self._called.pop(task_key, None)
         self._shown.discard(task_key)
         for demand in _demands(groups):
-            self.book.line.join(task_key, Waiter(turn_of(file), demand, lane))
+            self.book.line.join(task_key, Waiter(self._place(file), demand, lane))
         self._queues.set_aside(lane, groups, file, wait.behind)
         self._aside += 1
         return () if self._aside < SET_ASIDE else (wait.gate,)

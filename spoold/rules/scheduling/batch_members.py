@@ -87,6 +87,11 @@ class Members:
         while len(self._known) > KNOWN_MAX:
             del self._known[next(iter(self._known))]
 
+    def batch_of(self, task_key: str, file: str) -> tuple[bool, str | None]:
+        """Whether it is known of which batch an open task is, and the key of that batch; None for none."""
+        batch = self._batch.get(task_key)
+        return batch is not None or task_key in self._alone or self._is_own(file), batch
+
     def has_open(self, batch: str) -> bool:
         """Whether a task of this batch is known that has not ended."""
         return key(batch) in self._open

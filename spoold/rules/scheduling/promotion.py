@@ -39,7 +39,7 @@ _KEPT_BACK = (TYPE, LIMIT, RATE)
 class KeepingBack:
     """What is kept back in one step. used: takes the units that are kept; wanted: what no later task may take.
 
-    uses: what a task of a lane uses. aside: the tasks behind holders, by file, each with its facts and that holder.
+    uses: what a task of a lane uses. aside: the tasks behind holders, by urgency, each with its facts and that holder.
     awaited: what those lack for which something is kept: resources, holders, gates. One task waits for each.
     latest: of the active tasks, by resource, the place of the one that comes last.
     """
@@ -58,16 +58,16 @@ class KeepingBack:
     _latest: dict[str, Place] = field(default_factory=dict)
 
     def behind(self, facts: Mapping[str, TypeFacts]) -> Iterable[str]:
-        """The files of the tasks in line that are not asked about, since a holder keeps them back. facts: by lane."""
+        """The urgency of the tasks in line that are not asked about, since a holder keeps them back. facts: by lane."""
         for task_key, lane, keeper in self.backlog.locks.behind():
             entry = self.backlog.get(task_key)
             if entry is not None and lane in facts and _has_more(entry, facts[lane], set()):
-                self._aside[entry.file] = entry, facts[lane], keeper
+                self._aside[self.backlog.urgency_of(entry)] = entry, facts[lane], keeper
         return self._aside
 
-    def go_on(self, file: str) -> None:
+    def go_on(self, urgency: str) -> None:
         """Weigh one of those, when it would be its turn."""
-        entry, facts, keeper = self._aside[file]
+        entry, facts, keeper = self._aside[urgency]
         self.weigh(entry, entry.rank, facts, judge_type(kind_in(entry.lane), facts), keeper)
 
     def weigh(self, entry: Entry, rank: int, facts: TypeFacts, said: Verdict, keeper: str = "") -> None:
@@ -79,7 +79,8 @@ class KeepingBack:
         lacks = _lacks(said, facts)
         if lacks is None or not entry.runnable or not _has_more(entry, facts, lacks):
             return
-        place = rank, order_in(entry.file)
+        # Where shares take turns, all active ones of its rank have had theirs.
+        place = rank, "" if self.backlog.turns.active else order_in(entry.file)
         if not all(self._comes(name, place, facts) for name in lacks):
             return
         waits = self._waits(entry, facts, keeper) if keeper not in self._awaited else None
@@ -264,6 +265,7 @@ def promotions(
             chosen.append(entry)
             backlog.book(entry, facts[into], now, lanes[into].kind)
             backlog.locks.choose(entry.file, now.monotonic)
+            backlog.starts(entry)
             sizes[into] += 1
             for name, units in facts[into].uses.items():
                 used[name] += units

@@ -23,7 +23,9 @@ from dataclasses import dataclass, field
 from spoold.protocol.names import TaskName
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions
 from spoold.rules.gates.gate import Pass, Verdict, Wait
+from spoold.rules.gates.lock_holders import points
 from spoold.rules.gates.registry import Groups
+from spoold.rules.scheduling.fair_shares import Turns
 
 # What is shut in a step: groups of a gate, or by its name all of a gate.
 Shut = Set[str | tuple[str, Hashable]]
@@ -35,86 +37,217 @@ _NOTHING: Shut = frozenset()
 
 
 class _Ranked:
-    """The files of a queue in the order of urgency."""
+    """The files of a queue: the shares in the order of their turns, and of each its files in the order of urgency.
 
-    def __init__(self) -> None:
-        self._files: list[str] = []
+    An entry of a share in `_fronts` counts if `_shown` names it. Turns only come later, so an entry is brought up to
+    date when it comes to the front.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._files: dict[str, list[str]] = {}
+        self._fronts: list[tuple[str, str]] = []
+        self._shown: dict[str, str] = {}
+        # Of each share the file in front of it, and since when (microseconds) that is there.
+        self._since: dict[str, tuple[str, int]] = {}
+        self._taken = ("", 0)  # the same of the file that was taken last, which may come back
 
     def __len__(self) -> int:
-        return len(self._files)
+        return sum(map(len, self._files.values()))
 
-    def push(self, file: str) -> None:
-        heapq.heappush(self._files, file)
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def push(self, share: str, file: str) -> None:
+        files = self._files.setdefault(share, [])
+        heapq.heappush(files, file)
+        if files[0] == file:
+            if file == self._taken[0]:
+                self._since[share] = self._taken
+            self._show(share)
 
     def take(self) -> None:
         """Take the one in front, also where it came, went and came again, and is here twice."""
-        file = self._files[0]
-        while self._files and self._files[0] == file:
-            heapq.heappop(self._files)
+        share = self._fronts[0][1]
+        files, file = self._files[share], self.front
+        self._taken = self._since[share]
+        while files and files[0] == file:
+            heapq.heappop(files)
+        self._show_anew(share)
 
-    def prune(self, stands: Callable[[str], bool]) -> None:
-        """Forget what stands no more, as far as it is in front."""
-        while self._files and not stands(self._files[0]):
-            heapq.heappop(self._files)
+    def prune(self, stands: Callable[[str, str], bool]) -> None:
+        """Forget what stands no more, as far as it is in front. stands: of a share and a file."""
+        while self._fronts:
+            urgency, share = self._fronts[0]
+            if self._shown.get(share) != urgency:
+                heapq.heappop(self._fronts)
+                continue
+            files = self._files[share]
+            while files and not stands(share, files[0]):
+                heapq.heappop(files)
+            if files and self._urgency(share) == urgency:
+                return
+            self._show_anew(share)
 
     def before(self, file: str, other: str) -> bool:
-        """Whether this file comes before that one."""
+        """Whether this file comes before that one, of the same share."""
         return file < other
+
+    def refresh(self) -> None:
+        """Order the shares anew: one waits alone now."""
+        for share in list(self._files):
+            self._show(share)
 
     @property
     def front(self) -> str:
         """The one in front."""
-        return self._files[0]
+        return self._files[self._fronts[0][1]][0]
 
     @property
     def urgent(self) -> str:
-        """The most urgent one."""
-        return self._files[0]
+        """The urgency of the one in front."""
+        return self._fronts[0][0]
+
+    def _urgency(self, share: str) -> str:
+        file = self._files[share][0]
+        if self._since.get(share, ("", 0))[0] != file:
+            self._since[share] = file, self._turns.now
+        return urgency_of(self._turns, share, file, self._since[share][1])
+
+    def _show(self, share: str) -> None:
+        """Put a share into the order, unless it is there with this urgency or one before it."""
+        urgency = self._urgency(share)
+        if share not in self._shown or urgency < self._shown[share]:
+            self._shown[share] = urgency
+            heapq.heappush(self._fronts, (urgency, share))
+
+    def _show_anew(self, share: str) -> None:
+        """The share in front has another file there, or its turn comes later, or it has no file left."""
+        heapq.heappop(self._fronts)
+        del self._shown[share]
+        if self._files[share]:
+            self._show(share)
+        else:
+            del self._files[share]
+            self._since.pop(share, None)
 
 
 class _InLine:
-    """The files of a queue that is in the order of a line: the one in front, and the most urgent one."""
+    """The files of a queue that is in the order of a line: the one in front, and the most urgent one. The first file
+    of each share has its place in line; the others come after it.
+    """
 
-    def __init__(self, place: Callable[[str], Place]) -> None:
-        self._place = place
-        self._places: list[Place] = []
+    def __init__(self, turns: Turns, place: Callable[[str], Place]) -> None:
+        self._turns, self._place = turns, place
+        self._places: dict[str, list[Place]] = {}  # by share
+        self._fronts: list[tuple[int, str, str]] = []  # place in line, file, share
+        self._first: dict[str, str] = {}  # of each share the file in front, which has a place
+        self._entered: set[str] = set()  # the files in _fronts
+        # The shares whose first file was taken: the next one gets its place once that has started, or came back.
+        self._taken: set[str] = set()
         self._files: list[str] = []  # by urgency
         self._placed: set[str] = set()
         self._filed: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._placed)
 
-    def push(self, file: str) -> None:
+    def push(self, share: str, file: str) -> None:
         if file not in self._placed:
             self._placed.add(file)
-            heapq.heappush(self._places, self._place(file))
+            heapq.heappush(self._places.setdefault(share, []), self._place(file))
+            self._taken.add(share)
         if file not in self._filed:
             self._filed.add(file)
             heapq.heappush(self._files, file)
 
     def take(self) -> None:
         """Take the one in front."""
-        self._placed.discard(heapq.heappop(self._places)[1])
+        share = self._fronts[0][2]
+        self._placed.discard(heapq.heappop(self._places[share])[1])
+        self._taken.add(share)
 
-    def prune(self, stands: Callable[[str], bool]) -> None:
-        """Forget what stands no more, as far as it is in front or the most urgent."""
-        while self._places and not stands(self._places[0][1]):
-            self.take()
-        while self._files and not (self._files[0] in self._placed and stands(self._files[0])):
+    def prune(self, stands: Callable[[str, str], bool]) -> None:
+        """Forget what stands no more, as far as it is in front or the most urgent. stands: of a share and a file."""
+        self._look_at_taken()
+        while self._fronts and not (self._counts() and stands(self._fronts[0][2], self._fronts[0][1])):
+            if self._counts():
+                self._drop(self._fronts[0][2])
+            else:
+                self._pass()
+        while self._files and not self._stands_somewhere(stands, self._files[0]):
             self._filed.discard(heapq.heappop(self._files))
 
     def before(self, file: str, other: str) -> bool:
-        return self._place(file) < self._place(other)
+        """Whether this file comes before that one, which is in front."""
+        return self.front == file != other
+
+    def refresh(self) -> None:
+        """Places in line stay."""
 
     @property
     def front(self) -> str:
-        return self._places[0][1]
+        self._look_at_taken()
+        while not self._counts():
+            self._pass()
+        return self._fronts[0][1]
 
     @property
     def urgent(self) -> str:
         # One that waited when it was looked at, and may run again since, is no longer among these.
-        return min(self._files[0], self.front) if self._files else self.front
+        front = self.front
+        file = min(self._files[0], front) if self._files else front
+        place = self._turns.place(front) if self._turns.active else None
+        return urgency(file, 0 if place is None else max(0, place + points(front)))
+
+    def _counts(self) -> bool:
+        _, file, share = self._fronts[0]
+        return self._first.get(share) == file
+
+    def _pass(self) -> None:
+        self._entered.discard(heapq.heappop(self._fronts)[1])
+
+    def _stands_somewhere(self, stands: Callable[[str, str], bool], file: str) -> bool:
+        return file in self._placed and stands(ANY, file)
+
+    def _drop(self, share: str) -> None:
+        self._placed.discard(heapq.heappop(self._places[share])[1])
+        self._look(share)
+
+    def _look_at_taken(self) -> None:
+        for share in sorted(self._taken):
+            self._look(share)
+        self._taken.clear()
+
+    def _look(self, share: str) -> None:
+        """The file in front of a share may be another one now."""
+        files, before = self._places.get(share, ()), self._first.pop(share, "")
+        if not files:
+            self._places.pop(share, None)
+            return
+        file = files[0][1]
+        self._first[share] = file
+        if file != before:
+            place = self._turns.give_place(share, files[0], before if before in self._placed else "")
+            if file not in self._entered:
+                self._entered.add(file)
+                heapq.heappush(self._fronts, (place, file, share))
+
+
+# The urgency of a file in front of a queue: text that sorts as the tasks go. First by rank, then by the turn of its
+# share, then as names do.
+# Stands for any share, where one asks whether a file stands.
+ANY = "*"
+
+
+def urgency(file: str, turn: int) -> str:
+    """The urgency of a file. turn: microseconds since 1970; 0 where nobody takes turns."""
+    return f"{file[:4]}.{turn:016d}.{file}"
+
+
+def urgency_of(turns: Turns, share: str, file: str, front: int) -> str:
+    """The urgency of a file. front: since when (microseconds) it is in front of its share."""
+    return urgency(file, turns.since(share, file, front) if turns.active else 0)
 
 
 class Queues:
@@ -125,11 +258,14 @@ class Queues:
         stands: Callable[[str, str, Groups], bool],
         in_line: Callable[[Groups], bool] = lambda groups: False,
         place: Callable[[str], Place] = lambda file: (0, file),
+        share: Callable[[str], str] = lambda file: "",
+        turns: Turns | None = None,
     ) -> None:
         """stands: whether this file may run, and is in this lane and these groups; in_line: whether tasks of these
-        groups stand in a line; place: of a file in it.
+        groups stand in a line; place: of a file in it, among those of its share; share: that of a file.
         """
         self._stands, self._in_line, self._place = stands, in_line, place
+        self._share, self.turns = share, turns or Turns()
         self._orders: dict[Queue, _Ranked | _InLine] = {}
         self._fronts: dict[str, dict[tuple[str, ...], list[tuple[str, int, Groups]]]] = {}
         # Of each queue its entry in a front that counts, by file and number; an earlier entry is passed over.
@@ -146,13 +282,23 @@ class Queues:
         queue = (lane, groups)
         order = self._orders.get(queue)
         if order is None:
-            order = self._orders[queue] = _InLine(self._place) if self._in_line(groups) else _Ranked()
-        order.push(file)
+            order = self._orders[queue] = self._new(groups)
+        order.push(self._share(file), file)
         keeper, head = self._aside.get(queue, ("", ""))
         if keeper and order.before(file, head):
             self._call(queue)
         elif not keeper:
             self._show(queue, order.urgent)
+
+    def _new(self, groups: Groups) -> _Ranked | _InLine:
+        return _InLine(self.turns, self._place) if self._in_line(groups) else _Ranked(self.turns)
+
+    def refresh(self) -> None:
+        """Order all anew: only one share waits now, and nobody takes turns."""
+        for queue, order in self._orders.items():
+            order.refresh()
+            if order and queue not in self._aside and queue in self._shown:
+                self._show(queue, order.urgent)
 
     def lanes(self) -> list[str]:
         """Lanes that may hold a file, in a settled order."""
@@ -164,7 +310,7 @@ class Queues:
 
     def head(self, lane: str, shut: Shut = _NOTHING) -> tuple[str, str] | None:
         """The file in front of the most urgent queue of a lane that is in none of the shut groups, which stays there;
-        and the most urgent file of that queue.
+        and the urgency of that queue.
 
         A queue that is shut is passed over until `restore`.
         """
@@ -254,7 +400,11 @@ class Queues:
         order = self._orders.get(queue)
         if order is None:
             return None
-        order.prune(lambda file: self._stands(file, *queue))
+        order.prune(
+            lambda share, file: (
+                self._stands(file, *queue) and share in (ANY, self._share(file))
+            )  # it may have changed
+        )
         if not order:
             del self._orders[queue]
             return None

@@ -23,6 +23,7 @@ class Entry:
     """One waiting task. rest_until is on the leader's monotonic clock (s), 0 for none.
     file: its name in waiting/. Nothing more is kept, since there may be a million tasks; and names sort by urgency.
     runnable: all gates pass except those that are asked in every step; groups: those, with the task's group of each.
+    share: whose turn it needs, see `fair_shares`.
     """
 
     file: str
@@ -31,6 +32,7 @@ class Entry:
     rest_until: float = 0.0
     runnable: bool = False
     groups: Groups = ()
+    share: str = ""
 
     @property
     def name(self) -> TaskName:
