@@ -247,7 +247,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "members",
         _members,
-        "tasks that this leader did not admit, while shares take turns; and ended ones, while a task waits for a batch",
+        "tasks that this leader did not admit, while shares take turns; ended ones, while a task waits for a batch",
     ),
     Stage("tick", lambda desk, _: desk.backlog.tick(desk.step.now), "the time", vital=True),
     Stage(

@@ -247,9 +247,9 @@ class ReadySettings(Strict):
 
 
 class FairSettings(Strict):
-    """Whose tasks take turns, of those of one priority: batches and, for tasks without one, users; users alone; or
-    nobody, so that tasks go in the order in which they came. weights: how many starts a turn is, by batch, or by the
-    number of a user; 1 where none is given.
+    """Who takes turns, of the tasks of one priority: batches, with all tasks of no batch as one more; the users whose
+    drops they were; or nobody, so that tasks go in the order in which they came. weights: how many starts a turn is,
+    by batch, or by the number of a user; 1 where none is given.
     """
 
     by: Literal["batch", "owner", "none"] = "batch"

@@ -150,11 +150,11 @@ def test_where_one_share_waits_all_is_as_without_shares(seed: int) -> None:
         for pool, share in ((fair, "a"), (plain, "")):
             pool.add(share, lane=lane, priority=priority, lock=lock)
         if number % 3 == 0:
-            before = [sorted(pool.backlog._entries) for pool in (fair, plain)]  # noqa: SLF001
+            before = [sorted(pool.backlog._entries) for pool in (fair, plain)]
             for pool in (fair, plain):
                 pool.start()
             gone = [
-                {k.rpartition("-")[2] for k in old} - {k.rpartition("-")[2] for k in pool.backlog._entries}  # noqa: SLF001
+                {k.rpartition("-")[2] for k in old} - {k.rpartition("-")[2] for k in pool.backlog._entries}
                 for old, pool in zip(before, (fair, plain), strict=True)
             ]
             assert gone[0] == gone[1]
@@ -193,7 +193,7 @@ def test_nothing_that_is_remembered_or_published_grows_without_bound() -> None:
     picture = turns.picture()
     assert len(picture["shares"]) == SHOWN
     assert (picture["waiting"], len(turns_seen({"fair": picture})) <= SHOWN) == (SHARES + 100, True)
-    assert len(turns._last) == SHARES  # noqa: SLF001
+    assert len(turns._last) == SHARES
 
 
 def test_a_clock_that_is_set_back_takes_no_turn_from_anybody() -> None:
@@ -224,7 +224,7 @@ def test_the_share_of_a_task_is_its_batch_or_its_user_or_none() -> None:
         "user 7",
         "",
     ]
-    assert share_of(FairSettings(), None, 7) == "user 7"
+    assert (share_of(FairSettings(), None, 7), share_of(FairSettings(by="owner"), "b", None)) == ("", "")
 
 
 def test_whose_turn_it_is_is_said_in_words() -> None:
@@ -234,13 +234,12 @@ def test_whose_turn_it_is_is_said_in_words() -> None:
     pool.add("batch c", 30)
     pool.start(4)
     gates = {"fair": pool.backlog.turns.picture()}
-    said = [whose_turn(gates, FairSettings(), batch, pool.at + 3) for batch in ("a", "b", "c")]
+    said = [whose_turn(gates, f"batch {batch}", pool.at + 3) for batch in ("a", "b", "c")]
     turn = "3 shares take turns: it is the turn of batch b (its last start was 5 s ago)"
     assert said[0] == f"{turn}, then of 1 other, then of its own, batch a"
     assert said[1] == "3 shares take turns, and it is the turn of its own, batch b: its last start was 5 s ago"
     assert said[2] == f"{turn}, then of its own, batch c"
-    assert whose_turn({}, FairSettings(), "a", START) == ""
-    assert whose_turn(gates, FairSettings(by="none"), "a", START) == ""
+    assert whose_turn({}, "batch a", START) == ""
 
 
 def test_a_start_costs_the_same_however_many_tasks_and_shares_wait() -> None:

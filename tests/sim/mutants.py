@@ -24,6 +24,7 @@ from tests.sim.mutants_classes import classes
 from tests.sim.mutants_clocks import clocks
 from tests.sim.mutants_drops import reused, slow
 from tests.sim.mutants_edges import edges
+from tests.sim.mutants_fair import fair
 from tests.sim.mutants_families import families
 from tests.sim.mutants_forgetful import doors_forgotten, ends_forgotten, forgetful, slow_forgetful
 from tests.sim.mutants_frozen import frozen
@@ -71,6 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *shelves.all,
     *unserved.all,
     *urgent.all,
+    *fair.all,
     *clones.all,
     *imaged.all,
     *resumed.all,

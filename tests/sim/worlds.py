@@ -16,6 +16,7 @@ from tests.sim import (
     classes,
     deciders,
     edges,
+    fair,
     families,
     instead,
     lenders,
@@ -189,6 +190,15 @@ _URGENT: tuple[Change, ...] = (
     (universe, "Laws", urgent.UrgentLaws),
     (machine, "Programs", urgent.UrgentPrograms),
 )
+# Batches that share one unit, under leaders that come and go.
+_FAIR: tuple[Change, ...] = (
+    (universe, "SETTINGS", fair.OF_SHARES),
+    (universe, "Client", fair.FairClient),
+    (universe, "Laws", fair.FairLaws),
+    (machine, "Programs", fair.FairPrograms),
+    (programs, "BRISK_WORLDS", 0.0),
+    (weather, "BLOWS", {**weather.BLOWS, "crash": 3.0}),
+)
 # Tasks that put entries and save steps, on machines that crash, under leaders that come and go.
 _SHELVES: tuple[Change, ...] = (
     (universe, "SETTINGS", shelves.OF_SHELVES),
@@ -238,6 +248,7 @@ WORLDS: dict[str, tuple[Change, ...]] = {
     "instead": _INSTEAD,
     "budgets": _BUDGETS,
     "edges": _EDGES,
+    "fair": _FAIR,
     "forgetful": _FORGETFUL,
     "forgetful-doors": _FORGETFUL_DOORS,
     "forgetful-ends": _FORGETFUL_ENDS,

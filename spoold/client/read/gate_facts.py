@@ -61,6 +61,7 @@ from spoold.rules.gates.resources import (
     stock_seen,
 )
 from spoold.rules.gates.standing_requests import Requested
+from spoold.rules.scheduling.fair_shares import share_of, whose_turn
 from spoold.rules.scheduling.fallback_types import lanes_instead, lists_of
 from spoold.rules.workers.matching import unfit
 from spoold.rules.workers.readiness import is_drained
@@ -310,9 +311,10 @@ class Queued:
 
     def case(self, case: Case, since: float | None) -> Case:
         """Return the case with what the gates and the workers say. since: as of `rest_of`. Errors: OSError."""
-        lane, name = parse_lane(self._located.lane), self._name
+        lane, name, batch = parse_lane(self._located.lane), self._name, None
         try:
             task = read_task(self._store, self._located.path)
+            batch = task.batch
             case = with_parents(case, self._store, task)
             case = replace(case, above=waiting_above(self._store, task), repo=_repo_of(task))
             lane = lane or task.lane  # attempts that ran out of memory may have raised its demand
@@ -339,8 +341,16 @@ class Queued:
             asked=told(self._store, self._requests),
             rest_s=rest_of(name, since, case.now),
             file=file,
+            turn=self._turn(batch, case.now) if waits else "",
             disk=self._store.room(),
         )
+
+    def _turn(self, batch: str | None, now: float) -> str:
+        """Whose turn it is, and when that of this task comes. Errors: OSError."""
+        settings, owner = self._store.settings.fair, None
+        if settings.by == "owner" and "fair" in self._picture.gates:
+            owner = self._store.fs.stat(self._located.path).owner
+        return whose_turn(self._picture.gates, share_of(settings, batch, owner), now)
 
     def _with_lane(self, case: Case, lane: Lane, name: TaskName) -> Case:
         ready = self._tasks_in(layout.READY, lane)

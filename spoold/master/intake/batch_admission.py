@@ -76,12 +76,15 @@ def accept(desk: Desk, drop: str, data: bytes, accepted: Accepted) -> None:
 
 @dataclass(slots=True)
 class _Open:
-    """A batch under way and its remaining lines. vanished: the desk's count when the first line was read."""
+    """A batch under way and its remaining lines. vanished: the desk's count when the first line was read; owner: the
+    user whose file it is, as far as that matters.
+    """
 
     name: BatchName
     lines: Iterator[Line]
     vanished: int
     settled: bool = False
+    owner: int | None = None
 
 
 class Batches:
@@ -179,7 +182,7 @@ class Batches:
         data, digest = admitted
         sound, settings = desk.door.promised.get(name), desk.store.settings
         lines = admission.lines(data, name.encode(), name.order, name.prefix, settings, sound, name.done or 0, digest)
-        self._open, self._rested_at = _Open(name, lines, desk.missing.vanished), math.inf
+        self._open, self._rested_at = _Open(name, lines, desk.missing.vanished, owner=desk.owner_of(path)), math.inf
         return True
 
     @staticmethod
@@ -266,6 +269,7 @@ class Batches:
             count += 1
             desk.breathe()
             if not desk.view.known(line.name.id):
+                desk.learn_owner(key(line.name.id), under_way.owner)
                 staged = self._staging.stage(desk, line)
                 if desk.store.fs.remote:
                     self._staging.publish(desk, staged)

@@ -417,6 +417,7 @@ class Originals:
         path = desk.door.at(f"{next(self._numbers)}.single{admission_directories.LINE}")
         # Recorded before it is there: after an error it may be there all the same.
         self._copies[path] = _Copy(drop, admit, _said_in(data))
+        desk.learn_owner(key(admit.name.id), desk.owner_of(layout.join(layout.PENDING, drop)))
         try:
             desk.store.fs.write(path, data, durable=durable)
         except (FileNotFoundError, NotADirectoryError):

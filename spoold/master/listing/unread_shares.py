@@ -1,4 +1,5 @@
-"""Finds out of which shares the tasks are that another leader admitted, while they and others wait for turns.
+"""Finds out of which shares tasks are, while they and others wait for turns: the batches of those that another leader
+admitted; and where users take turns, the owners of the files of all.
 
 Law: reads, and moves nothing. Where all that waits is one run of a batch it costs nothing. Else it reads at most
 PER_STEP files in a step and READ_MOST in all, the youngest and the oldest tasks first; the others are one share.
@@ -57,15 +58,17 @@ class UnreadShares:
             self._runs.extend(part for part in (inner[:half], inner[half:]) if part)
 
     def _share(self, desk: Desk, file: str) -> str | None:
-        """The share of a waiting task; None where that is not known just now, or it waits no more. Errors: OSError."""
+        """The share of a waiting task; None where it is not known just now, or waits no more. Errors: OSError."""
         entry = desk.backlog.get(key_in(file))
         if entry is None or entry.file != file:
             return None
         if entry.share != UNREAD:
             return entry.share
         self._read += 1
-        path = waiting_place(entry.lane, file).path
+        path, settings = waiting_place(entry.lane, file).path, desk.backlog.turns.settings
         try:
+            if settings.by == "owner":
+                return share_of(settings, None, desk.store.fs.stat(path).owner)
             with desk.faults.reading("file", path, entry.name.id):
                 task = desk.read_task(path)
         except BadFile:
@@ -74,4 +77,4 @@ class UnreadShares:
             if not concerns_one_file(error):
                 raise
             return None
-        return None if task is None else share_of(desk.backlog.turns.settings, task.batch, None)
+        return None if task is None else share_of(settings, task.batch, None)

@@ -534,7 +534,23 @@ class Desk:
         if (share := self.learned.shares.get(task_key)) is not None or settings.by == "none":
             return share or ""
         known, batch = self.view.members.batch_of(task_key, file)
-        return share_of(settings, batch, None) if known else UNREAD
+        return share_of(settings, batch, None) if known and settings.by == "batch" else UNREAD
+
+    def owner_of(self, path: str) -> int | None:
+        """Return whose file a drop is that the leader copies, if users take turns: the copies are its own. None where
+        that is not known, or does not matter.
+        """
+        if self.backlog.turns.settings.by != "owner":
+            return None
+        try:
+            return self.store.fs.stat(path).owner
+        except OSError:
+            return None  # its tasks count as the leader's own
+
+    def learn_owner(self, task_key: str, owner: int | None) -> None:
+        """Note whose drop a task was."""
+        if owner is not None:
+            self.learned.shares[task_key] = share_of(self.backlog.turns.settings, None, owner)
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""

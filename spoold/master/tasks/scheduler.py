@@ -32,9 +32,9 @@ from spoold.rules.gates.gate import Pass, Refuse
 from spoold.rules.gates.registry import gather, judge_type
 from spoold.rules.gates.resources import class_used, shares_of
 from spoold.rules.gates.standing_requests import halted_by
-from spoold.rules.scheduling.fallback_types import Instead, lanes_instead
 from spoold.rules.scheduling.backlog import BREATHE_EVERY
 from spoold.rules.scheduling.fair_shares import LEAST, UNREAD, crowding
+from spoold.rules.scheduling.fallback_types import Instead, lanes_instead
 from spoold.rules.scheduling.promotion import LaneView, displaced, holdbacks, promotions
 from spoold.rules.scheduling.queues import Standing, Way
 from spoold.rules.scheduling.waiting_task import Entry
@@ -152,7 +152,8 @@ def gather_facts(desk: Desk) -> None:
     desk.backlog.gathered, desk.ruled_by = gather(_known(desk)), settings
     if before is not None and settings is not before and draws_of(settings) != draws_of(before):
         desk.backlog.regroup(desk.step.now, desk.breathe)
-    desk.backlog.turns.begin(desk.step.now.wall, settings.fair)
+    standing = sum(map(len, desk.view.ready.values()))
+    desk.backlog.turns.begin(desk.step.now.wall, settings.fair, standing)
     if before is not None and settings.fair != before.fair:
         desk.learned.shares.clear()  # they are read again
         for number, (task_key, entry) in enumerate(list(desk.backlog.items()), 1):
@@ -249,6 +250,7 @@ def _stands_back(desk: Desk, place: Place, task: TaskName, lane: str) -> None:
     desk.view.forget_place(place)
     desk.usage.give_back(desk.resources.uses(lane))
     desk.starts.stays(task)
+    desk.backlog.turns.goes_back()
 
 
 def rank_anew(desk: Desk, place: Place, task: TaskName, rank: int) -> bool:

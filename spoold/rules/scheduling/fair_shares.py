@@ -1,8 +1,8 @@
-"""Whose turn it is: tasks of one priority are of shares, and the share that has waited longest for a start goes first.
+"""Whose turn it is: of tasks of one priority, the share that has waited longest for a start goes first.
 
-The share of a task is its batch, else the user whose drop it was. A task has waited since it came, or since the last
-start of its share, whatever is later: so shares take turns, however many tasks each has, and over all lanes. A share
-of weight w has w starts in a turn.
+The share of a task is its batch, or the user whose drop it was, as the settings say. A task has waited since it came,
+or since the last start of its share, whatever is later: so shares take turns, however many tasks each has, and over
+all lanes. A share of weight w has w starts in a turn.
 
 Law: a task waits behind other shares for at most PATIENCE_S after it came to the front of its own, however often its
 share starts elsewhere. Where one share waits, its tasks go in the order of their names. Moments are microseconds of
@@ -39,17 +39,17 @@ _AHEAD = 60 * _MICROS
 
 
 def share_of(settings: FairSettings, batch: str | None, owner: int | None) -> str:
-    """The share of a task, as `batch NAME` or `user NUMBER`; '' where neither counts, or is known."""
-    if settings.by == "batch" and batch is not None:
-        return f"batch {key(batch)}"
-    return f"user {owner}" if settings.by != "none" and owner is not None else ""
+    """The share of a task, as `batch NAME` or `user NUMBER`; '' for all tasks that have none."""
+    if settings.by == "owner":
+        return f"user {owner}" if owner is not None else ""
+    return f"batch {key(batch)}" if settings.by == "batch" and batch is not None else ""
 
 
 def told(share: str) -> str:
     """A share in words."""
     if share == UNREAD:
         return "the tasks whose share the leader has not read yet"
-    return share or "the tasks without a batch"
+    return share or "the tasks of no batch"
 
 
 class Turns:
@@ -61,19 +61,20 @@ class Turns:
         self.waiting: Counter[str] = Counter()
         self.ready: Counter[str] | None = None
         self.now = 0
-        self._rate = 0.0  # starts in a second
-        self._starts = 0
+        self._rate = 0.0  # tasks that workers took from ready/ in a second
+        self._standing = self._put = 0
         self._rivals_at = -math.inf
         self._last: dict[str, int] = {}  # the moment of the last start in a turn, the earliest first
         self._begun: dict[str, int] = {}  # starts of a turn that is not over
         self._places: dict[str, int] = {}
         self._settings = FairSettings()
 
-    def begin(self, now: float, settings: FairSettings) -> None:
-        """Begin a step. now: the pool's time, s since 1970."""
-        passed_s = max(0.001, now - self.now / _MICROS)
-        self._rate += (1 - math.exp(-passed_s / RATE_S)) * (self._starts / passed_s - self._rate)
-        self.now, self._settings, self._starts, self.ready = int(now * _MICROS), settings, 0, None
+    def begin(self, now: float, settings: FairSettings, standing: int = 0) -> None:
+        """Begin a step. now: the pool's time, s since 1970; standing: how many tasks are in ready/."""
+        passed_s, taken = max(0.001, now - self.now / _MICROS), max(0, self._standing + self._put - standing)
+        self._rate += (1 - math.exp(-passed_s / RATE_S)) * (taken / passed_s - self._rate)
+        self.now, self._settings, self.ready = int(now * _MICROS), settings, None
+        self._standing, self._put = standing, 0
         if self._last and next(reversed(self._last.values())) > self.now + _AHEAD:
             self._last = {share: min(last, self.now) for share, last in self._last.items()}
 
@@ -93,7 +94,7 @@ class Turns:
         return self._settings
 
     def rivals(self, ready: Callable[[], Iterable[str]], new: str = UNREAD) -> bool:
-        """Whether several shares want to start, or did so within RIVALS_S: then few tasks stand in ready/, since those
+        """Whether several shares want to start, or did so within RIVALS_S: then few tasks stand in ready/, since they
         are taken by age. ready: the shares of those there, asked for once in a step at most; new: one more that wants
         to.
         """
@@ -126,7 +127,7 @@ class Turns:
 
     def start(self, share: str) -> None:
         """Note that a task of this share goes to ready/: its turn is over, unless its weight gives it more."""
-        self._starts += 1
+        self._put += 1
         if self.ready is not None:
             self.ready[share] += 1
         begun = self._begun.get(share, 0) + 1
@@ -140,6 +141,10 @@ class Turns:
         if len(self._last) > SHARES:
             self._begun.pop(gone := next(iter(self._last)), None)
             del self._last[gone]
+
+    def goes_back(self) -> None:
+        """Note that a task left ready/ and has not started: its share has had its turn all the same."""
+        self._put -= 1
 
     def since(self, share: str, file: str, front: int) -> int:
         """Since when the task of this file has waited for a turn of its share. front: the moment at which it came to
@@ -172,7 +177,7 @@ class Turns:
         """The turns, for the snapshot: the shares that wait, in the order of their turns, and the last starts; {} if
         nobody has to wait for a turn.
         """
-        if not self.active and not self._last:
+        if self._settings.by == "none" or (len(self._last) < 2 and not self.active):
             return {}
         waiting = sorted(self.waiting, key=lambda share: (self._last.get(share, 0), share))
         rows = [{"share": s, "tasks": self.waiting[s], "last": self._last.get(s, 0)} for s in waiting[:SHOWN]]
@@ -182,7 +187,7 @@ class Turns:
 
 
 def runs(files: Iterable[str]) -> list[list[str]]:
-    """These tasks of unknown share, by age, in runs whose ORDERs follow each other without a gap: the lines of a batch
+    """These tasks of unknown share, by age, in runs whose ORDERs follow each other without a gap: lines of a batch
     have such, so of a long run few files tell the share of all.
     """
     found: list[list[str]] = []
@@ -233,14 +238,14 @@ def turns_seen(gates: Mapping[str, Any]) -> dict[str, int]:
     return {share: last for share, last in found.items() if type(last) is int and 0 < last < 10**16}
 
 
-def whose_turn(gates: Mapping[str, Any], settings: FairSettings, batch: str | None, now: float) -> str:
-    """Whose turn it is, and when that of a task of this batch comes, in words; '' where no other share waits. gates:
-    of a snapshot; now: the pool's time, s since 1970.
+def whose_turn(gates: Mapping[str, Any], share: str, now: float) -> str:
+    """Whose turn it is, and when that of this share comes, in words; '' where no other share waits. gates: of a
+    snapshot; now: the pool's time, s since 1970.
     """
-    seen, share = gates.get("fair"), share_of(settings, batch, None)
+    seen = gates.get("fair")
     rows = _rows(seen) if isinstance(seen, dict) else []
     names = [str(row.get("share")) for row in rows]
-    if not isinstance(seen, dict) or not names or {*names} == {share} or settings.by == "none":
+    if not isinstance(seen, dict) or not names or {*names} == {share}:
         return ""
     last = turns_seen(gates).get(names[0], 0)
     ago = f"its last start was {length(max(0.0, now - last / _MICROS))} ago" if last else "nothing of it has started"

@@ -39,7 +39,7 @@ _KEPT_BACK = (TYPE, LIMIT, RATE)
 class KeepingBack:
     """What is kept back in one step. used: takes the units that are kept; wanted: what no later task may take.
 
-    uses: what a task of a lane uses. aside: the tasks behind holders, by urgency, each with its facts and that holder.
+    uses: what a task of a lane uses. aside: the tasks behind holders, by urgency, each with its facts and holder.
     awaited: what those lack for which something is kept: resources, holders, gates. One task waits for each.
     latest: of the active tasks, by resource, the place of the one that comes last.
     """
@@ -58,7 +58,7 @@ class KeepingBack:
     _latest: dict[str, Place] = field(default_factory=dict)
 
     def behind(self, facts: Mapping[str, TypeFacts]) -> Iterable[str]:
-        """The urgency of the tasks in line that are not asked about, since a holder keeps them back. facts: by lane."""
+        """The urgency of each task in line that is not asked about, since a holder keeps it back. facts: by lane."""
         for task_key, lane, keeper in self.backlog.locks.behind():
             entry = self.backlog.get(task_key)
             if entry is not None and lane in facts and _has_more(entry, facts[lane], set()):

@@ -35,6 +35,7 @@ from spoold.protocol.result import Code, Status
 from spoold.rules.attempts.attempt_outcome import Charge
 from spoold.rules.workers import matching
 from spoold.rules.workers.matching import MODULE, MOST_S, fits, free, left_as, pause_s, unfit
+from spoold.rules.workers.passing import Passing
 from spoold.rules.workers.slots import (
     FORGET_S,
     LATELY,
@@ -92,7 +93,7 @@ class Claiming:
     ) -> None:
         """order: receives each task before its claim, with its lane."""
         self._order = order
-        self._allowance, self._slots = allowance, slots
+        self._allowance, self._slots, self._passing = allowance, slots, Passing(slots)
         self._store = store
         self._offering = offering
         self._serves: dict[str, bool] = {}
@@ -133,7 +134,7 @@ class Claiming:
                 found += [(name, lane_name) for name in names]
         if found:
             self._polling.active()
-        found.sort()
+        self._passing.order(found)
         if self._refused:
             self._refused = {file: self._refused[file] for file, _ in found if file in self._refused}
         if self._levels:
@@ -195,6 +196,7 @@ class Claiming:
                 self._kept.take(self._takes(lane))
             self._allowance.breaking.claimed(name, lane)
             if error is None:
+                self._passing.claimed(file, left)
                 self._refused.pop(file, None)
                 room = room.without(lane)
                 yield Claimed(name, lane)
