@@ -173,15 +173,17 @@ def test_turns_outlive_a_change_of_leader() -> None:
     assert after.start(3) == ["b", "a", "b"]
 
 
-def test_a_task_whose_share_becomes_known_waits_for_the_turn_of_that() -> None:
+@pytest.mark.parametrize("lock", ["", "shared"])
+def test_a_task_whose_share_becomes_known_waits_for_the_turn_of_that(lock: str) -> None:
     pool = Pool()
-    pool.add(UNREAD, 4)
-    pool.add("b", 4)
+    pool.add(UNREAD, 4, lock=lock)
+    pool.add("b", 4, lock=lock)
     unread = [k for k, entry in pool.backlog.items() if entry.share == UNREAD]
     for task_key in unread:
         pool.backlog.join(task_key, "a" if task_key != unread[-1] else "c")
     assert pool.backlog.turns.waiting == {"a": 3, "b": 4, "c": 1}
     assert Counter(pool.start(3)) == {"a": 1, "b": 1, "c": 1}
+    assert Counter(pool.start(5)) == {"a": 2, "b": 3}
 
 
 def test_nothing_that_is_remembered_or_published_grows_without_bound() -> None:

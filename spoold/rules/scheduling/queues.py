@@ -142,19 +142,19 @@ class _InLine:
         self._places: dict[str, list[Place]] = {}  # by share
         self._fronts: list[tuple[int, str, str]] = []  # place in line, file, share
         self._first: dict[str, str] = {}  # of each share the file in front, which has a place
-        self._entered: set[str] = set()  # the files in _fronts
+        self._entered: set[tuple[str, str]] = set()  # the files in _fronts, each with its share there
         # The shares whose first file was taken: the next one gets its place once that has started, or came back.
         self._taken: set[str] = set()
         self._files: list[str] = []  # by urgency
-        self._placed: set[str] = set()
+        self._placed: dict[str, str] = {}  # files with their share: it may become another one
         self._filed: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._placed)
 
     def push(self, share: str, file: str) -> None:
-        if file not in self._placed:
-            self._placed.add(file)
+        if self._placed.get(file) != share:
+            self._placed[file] = share
             heapq.heappush(self._places.setdefault(share, []), self._place(file))
             self._taken.add(share)
         if file not in self._filed:
@@ -164,7 +164,7 @@ class _InLine:
     def take(self) -> None:
         """Take the one in front."""
         share = self._fronts[0][2]
-        self._placed.discard(heapq.heappop(self._places[share])[1])
+        self._remove_first(share)
         self._taken.add(share)
 
     def prune(self, stands: Callable[[str, str], bool]) -> None:
@@ -205,14 +205,20 @@ class _InLine:
         return self._first.get(share) == file
 
     def _pass(self) -> None:
-        self._entered.discard(heapq.heappop(self._fronts)[1])
+        _, file, share = heapq.heappop(self._fronts)
+        self._entered.discard((share, file))
 
     def _stands_somewhere(self, stands: Callable[[str, str], bool], file: str) -> bool:
         return file in self._placed and stands(ANY, file)
 
     def _drop(self, share: str) -> None:
-        self._placed.discard(heapq.heappop(self._places[share])[1])
+        self._remove_first(share)
         self._look(share)
+
+    def _remove_first(self, share: str) -> None:
+        file = heapq.heappop(self._places[share])[1]
+        if self._placed.get(file) == share:
+            del self._placed[file]
 
     def _look_at_taken(self) -> None:
         for share in sorted(self._taken):
@@ -221,7 +227,9 @@ class _InLine:
 
     def _look(self, share: str) -> None:
         """The file in front of a share may be another one now."""
-        files, before = self._places.get(share, ()), self._first.pop(share, "")
+        files, before = self._places.get(share, []), self._first.pop(share, "")
+        while files and self._placed.get(files[0][1]) != share:
+            heapq.heappop(files)
         if not files:
             self._places.pop(share, None)
             return
@@ -229,8 +237,8 @@ class _InLine:
         self._first[share] = file
         if file != before:
             place = self._turns.give_place(share, files[0], before if before in self._placed else "")
-            if file not in self._entered:
-                self._entered.add(file)
+            if (share, file) not in self._entered:
+                self._entered.add((share, file))
                 heapq.heappush(self._fronts, (place, file, share))
 
 
