@@ -691,7 +691,7 @@ def test_tasks_of_any_age_and_urgency_that_come_at_any_time_all_have_their_turn(
                 left.discard(task_key)
 
 
-NAMES = st.builds(
+FILES = st.builds(
     TaskName,
     rank=st.sampled_from([1, 4990, 5000, 9999]),
     order=st.sampled_from(["hff58yhhc0-3", "hff58yhhc0-10", "hff58yhhc1-3", "hff59yhhc0-3"]),
@@ -699,12 +699,12 @@ NAMES = st.builds(
 ).map(TaskName.encode)
 
 
-@given(NAMES, NAMES)
+@given(FILES, FILES)
 def test_who_comes_first_is_seen_from_the_age_where_the_rank_is_the_same(file: str, other: str) -> None:
     assert comes_before(file, turn_of(other)) == (turn_of(file) < turn_of(other))
 
 
-@given(NAMES, NAMES)
+@given(FILES, FILES)
 def test_the_parts_of_a_name_sort_as_rank_and_order_do(file: str, other: str) -> None:
     one, two = parse_task(file), parse_task(other)
     assert one is not None
