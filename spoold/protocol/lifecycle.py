@@ -120,7 +120,8 @@ MOVES: tuple[Move, ...] = (
         "waiting",
         L,
         "HELD",
-        "a gate closed again, more urgent work needs its place or what it holds, or its own type is open again",
+        "a gate closed again, more urgent work needs its place or what it holds, another share has its turn, "
+        "or its own type is open again",
     ),
     Move("waiting", "waiting", L, "RANKED", "`spool priority`: under another RANK"),
     Move("ready", "waiting", L, "RANKED", "`spool priority`: under another RANK"),

@@ -27,7 +27,7 @@ _CHANGE = re.compile(rf"{number(9)}\.({NODE})\.json")
 # What an error calls a change that nobody has published.
 THE_CHANGE = "the change"
 # The sections of spool.toml that can be changed while nodes run, each with all that is in it.
-CHANGEABLE = ("timeout", "types", "limits", "classes", "budgets", "retry", "retention", "ready", "alerts")
+CHANGEABLE = ("timeout", "types", "limits", "classes", "budgets", "retry", "retention", "ready", "fair", "alerts")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from spoold.protocol.names import parse_task
 from tests.support.cluster import Cluster
 
 LENGTH_S = 10.0
@@ -96,6 +95,26 @@ def test_turns_outlive_leaders() -> None:
     assert sum(starts.values()) > 100
 
 
+def test_who_takes_turns_may_change_while_nodes_run() -> None:
+    made = Cluster("[fair]\nby = 'none'\n[ready]\nwindow = 1\n")
+    leader = made.master("m1")
+    pool = Pool(made)
+    pool.batch("many", 5)
+    pool.batch("few", 3)
+    pool.run(5)
+    made.worker("w1", 1)
+    for number, (by, shares) in enumerate(
+        (("batch", {"batch many", "batch few"}), ("owner", {"", "?"}), ("none", {""})), 1
+    ):
+        made.fs.write(
+            f"settings/{number}.cli-a.json", b'{"settings": {"fair": {"by": "%s"}}}' % by.encode(), durable=True
+        )
+        pool.run(8)
+        desk = leader.master._desk
+        assert desk is not None
+        assert {entry.share for _, entry in desk.backlog.items()} <= shares, by
+
+
 def test_what_stands_in_ready_goes_back_where_others_come() -> None:
     made = Cluster("[limits.one]\nmax = 1000\n")
     made.master("m1")
@@ -107,6 +126,6 @@ def test_what_stands_in_ready_goes_back_where_others_come() -> None:
     assert len(made.fs.list(f"ready/{lane}")) == 100 - SLOTS
     pool.batch("few", 5)
     pool.run(5)
-    ready = [parse_task(file) for file in made.fs.list(f"ready/{lane}")]
-    assert len(ready) <= 2 * SLOTS
-    assert any(name is not None and name.id.startswith("few") for name in ready)
+    assert len(made.fs.list(f"ready/{lane}")) <= 2 * SLOTS
+    pool.run(2.5 * LENGTH_S)
+    assert pool.starts(5, pool.at)["few"] >= 2

@@ -50,7 +50,7 @@ class UnreadShares:
         for file in between:
             share = first if file == run[0] or between is run else last
             if share is not None:
-                desk.learned.shares[key_in(file)] = share
+                desk.learned.learn_share(key_in(file), share)
                 desk.backlog.join(key_in(file), share)
         inner = run[1:-1]
         if between is not run and inner:

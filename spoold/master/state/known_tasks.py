@@ -118,6 +118,14 @@ class Learned:
             self.origins.clear()
         self.origins[file] = origin
 
+    def learn_share(self, task_key: str, share: str) -> None:
+        """Note of which share a task is."""
+        self.shares[task_key] = share
+
+    def forget_shares(self) -> None:
+        """Forget of which shares tasks are: the settings say otherwise now."""
+        self.shares.clear()
+
     def forget(self, task_key: str) -> None:
         """Forget a task that has ended."""
         self.lanes.pop(task_key, None)

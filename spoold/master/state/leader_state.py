@@ -550,7 +550,7 @@ class Desk:
     def learn_owner(self, task_key: str, owner: int | None) -> None:
         """Note whose drop a task was."""
         if owner is not None:
-            self.learned.shares[task_key] = share_of(self.backlog.turns.settings, None, owner)
+            self.learned.learn_share(task_key, share_of(self.backlog.turns.settings, None, owner))
 
     def to_waiting(self, src: str, name: TaskName, lane: str, task: Task | None, event: str, **detail: str) -> Moved:
         """Move a token into waiting/ and enlist it."""

@@ -155,7 +155,7 @@ def gather_facts(desk: Desk) -> None:
     standing = sum(map(len, desk.view.ready.values()))
     desk.backlog.turns.begin(desk.step.now.wall, settings.fair, standing)
     if before is not None and settings.fair != before.fair:
-        desk.learned.shares.clear()  # they are read again
+        desk.learned.forget_shares()  # they are read again
         for number, (task_key, entry) in enumerate(list(desk.backlog.items()), 1):
             desk.backlog.join(task_key, desk.share_of(task_key, entry.file))
             if not number % BREATHE_EVERY:
