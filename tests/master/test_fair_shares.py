@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from spoold.client.read.explanation import explain
+from spoold.store.store import open_store
+from spoold.system.host import FakeHost
 from tests.support.cluster import Cluster
 
 LENGTH_S = 10.0
@@ -93,6 +96,18 @@ def test_turns_outlive_leaders() -> None:
     starts = pool.starts(came + 60, pool.at)
     assert abs(starts["many"] - starts["some"]) <= 20 + 4, starts
     assert sum(starts.values()) > 100
+
+
+def test_explain_says_whose_turn_it_is() -> None:
+    pool = three()
+    pool.run(8)
+    fs, clock = pool.made.fs, pool.made.clock
+    store = open_store(fs, clock, "desk", "/spool")
+    waits = next(task_id for n in range(90, 0, -1) if pool.made.state(task_id := f"some-{n}") == "waiting")
+    answer = explain(store, FakeHost("desk"), clock, waits)
+    (turn,) = [reason for reason in answer.reasons if reason.gate == "turn"]
+    assert "shares take turns" in turn.reason
+    assert "batch some" in turn.reason
 
 
 def test_who_takes_turns_may_change_while_nodes_run() -> None:
