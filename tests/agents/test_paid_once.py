@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import random
 import shutil
@@ -40,15 +42,17 @@ from spoold.agents.attempt import follow_up, one_attempt
 follow_up.OFFER_S = {}
 sys.exit(one_attempt.main())
 """
-# The attempt, killed at its next git command but so many, once its agent was paid.
+# The attempt, killed at its next git command but so many, once its agent was paid so often.
 KILLED = """
 import os, signal, sys
 from spoold.agents.attempt import one_attempt
+from spoold.agents.workspace import attempt_workspace
 from spoold.agents.workspace.git import Git
 once, left = Git._once, [{left}]
+attempt_workspace.LIVES_S = {lives_s}
 
 def counted(self, *words):
-    left[0] -= os.path.exists({paid!r})
+    left[0] -= os.path.exists({paid!r}) and os.path.getsize({paid!r}) >= {times}
     if left[0] < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return once(self, *words)
@@ -94,6 +98,12 @@ collect(Places({top!r}))
 COUNTS = "echo x >>{top}/runs; [ $(wc -l <{top}/runs) -ge 3 ] || {{ {fails}; }}"
 
 
+def end(process: subprocess.Popen[str]) -> None:
+    """End a frozen attempt, as its supervisor does."""
+    process.kill()
+    process.communicate(timeout=PATIENCE_S)
+
+
 class Place:
     """An agent of a repository whose work is followed by something, on one machine, or on another one each time."""
 
@@ -102,6 +112,14 @@ class Place:
         self.workspace: dict[str, Any] = {"repo": str(self.remote.path), "dir": str(top / "host")}
         said = {"workspace": self.workspace, **profile}
         self.desk = Desk(top, WORKS.format(paid=str(self.paid)), said, env={"SPOOL_TASK_TYPE": "coder"})
+        self.records: Path | None = None
+        self._numbers = itertools.count()
+
+    def in_spool(self) -> None:
+        """Keep the records of its attempts in a spool, as their workers do."""
+        self.records = self.top / "s"
+        assert spool("init", str(self.records)).code == 0
+        self.desk.env = {**self.desk.env, "SPOOL_ROOT": str(self.records)}
 
     @property
     def payments(self) -> int:
@@ -125,11 +143,38 @@ class Place:
         said, _ = process.communicate(timeout=PATIENCE_S)
         return self.desk.ended(process.returncode, said)
 
-    def killed(self, left: int, **task: Any) -> int:
-        """Run it until its git command of this number after the payment; returns its exit code."""
-        process = self.start(KILLED.format(left=left, paid=str(self.paid)), **task)
+    def program(self, left: int, times: int = 1, lives_s: float = 15.0) -> str:
+        """One that is killed at its git command of this number after so many payments; lives_s: how long it waits for
+        one that lives in its place."""
+        return KILLED.format(left=left, paid=str(self.paid), times=times, lives_s=lives_s)
+
+    def killed(self, left: int, times: int = 1, lives_s: float = 15.0, **task: Any) -> int:
+        """Run it until its git command of this number after so many payments; returns its exit code."""
+        process = self.start(self.program(left, times, lives_s), **task)
         process.communicate(timeout=PATIENCE_S)
         return process.returncode
+
+    def freezing(
+        self, left: int, times: int = 1, lives_s: float = 15.0, *, freezes: bool = True
+    ) -> tuple[subprocess.Popen[str], Path]:
+        """Start it, to stand still at its git command of this number after so many payments, or to be killed there;
+        returns besides the file that is there once it stands."""
+        stands = self.top / f"stands{next(self._numbers)}"
+        stop = f'open({str(stands)!r}, "w").close(); signal.pause()'
+        program, kill = self.program(left, times, lives_s), "os.kill(os.getpid(), signal.SIGKILL)"
+        return self.start(program.replace(kill, stop) if freezes else program), stands
+
+    def stops(self, process: subprocess.Popen[str], stands: Path, within_s: float) -> None:
+        """Wait until an attempt stands still, or has ended."""
+        eventually(lambda: stands.exists() or process.poll() is not None, within_s)
+        if process.poll() is not None:
+            process.communicate(timeout=PATIENCE_S)
+
+    def frozen(self, left: int) -> subprocess.Popen[str]:
+        """Start it, and wait until it stands still at its git command of this number after the payment."""
+        process, stands = self.freezing(left)
+        self.stops(process, stands, PATIENCE_S)
+        return process
 
     def tidy(self) -> None:
         """Save and remove what may go, as what runs beside another task's attempt does."""
@@ -157,10 +202,15 @@ class Place:
     def next(self, output: Any, attempt: int) -> None:
         """Go on to the next attempt, on another machine where it moves. output: None: the worker died."""
         self.desk.previous = {
+            "task_id": "t",
             "attempt": attempt - 1,
+            "worker_id": "w",
+            "status": "worker_died" if output is None else "failure",
             "output": output,
             "tokens_used": (output or {}).get("tokens_used"),
         }
+        if self.records is not None:
+            (self.records / "results" / f"t.{attempt - 1}.w.json").write_text(json.dumps(self.desk.previous))
         self.desk.env = {**self.desk.env, "SPOOL_ATTEMPT": str(attempt)}
         if self.moves:
             self.workspace["dir"] = str(self.top / f"host{attempt}")
@@ -208,7 +258,7 @@ def test_a_collector_that_holds_the_work_at_any_moment_pays_nobody(tmp_path: Pat
         place.next(None, attempt)
         collector = place.collector(chance.randrange(12))
         left = chance.choice((chance.randrange(1, 20), 1000))
-        process = place.start(KILLED.format(left=left, paid=str(place.paid)))
+        process = place.start(place.program(left))
         with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=chance.choice((0.3, 1.0, 3.0)))  # any moment of the attempt
         place.go(collector, well=chance.random() < 0.7)
@@ -239,12 +289,8 @@ def test_an_attempt_goes_on_with_the_work_once_a_collector_lets_it_go(tmp_path: 
 
 def test_an_attempt_goes_on_with_the_work_of_one_that_is_just_being_killed(tmp_path: Path) -> None:
     """As by a supervisor whose worker has died, while a new worker has the task already."""
-    place, asked, stands = Place(tmp_path), tmp_path / "asked", tmp_path / "stands"
-    stop = f'open({str(stands)!r}, "w").close(); signal.pause()'
-    dying = place.start(
-        KILLED.format(left=3, paid=str(place.paid)).replace("os.kill(os.getpid(), signal.SIGKILL)", stop)
-    )
-    eventually(lambda: stands.exists() or dying.poll() is not None, PATIENCE_S)
+    place, asked = Place(tmp_path), tmp_path / "asked"
+    dying = place.frozen(3)
     place.next(None, 2)
     process = place.start(WAITS.format(turn_s=60.0, asked=str(asked)))
     eventually(lambda: asked.exists() or process.poll() is not None, PATIENCE_S)
@@ -253,6 +299,66 @@ def test_an_attempt_goes_on_with_the_work_of_one_that_is_just_being_killed(tmp_p
     said, _ = process.communicate(timeout=PATIENCE_S)
     ended = place.desk.ended(process.returncode, said)
     assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_an_agent_that_ended_beside_a_frozen_attempt_is_not_paid_again(tmp_path: Path, dies: bool) -> None:
+    """Nobody looked for its work there, neither while the first attempt still lived nor after it."""
+    place = Place(tmp_path)
+    frozen = place.frozen(3)
+    place.next(None, 2)
+    assert place.killed(3, times=2, lives_s=0.2) == -signal.SIGKILL
+    assert place.payments == 2, "it was to begin beside the first one"
+    if dies:
+        end(frozen)
+    place.next(None, 3)
+    assert place.killed(1, lives_s=0.2) == -signal.SIGKILL
+    place.next(None, 4)
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 2), ended.said
+    assert ended.result.get("tokens_used") == 30
+    end(frozen)
+    place.tidy()
+    assert [place.remote.read(f"refs/spool/t/{attempt}", "b.txt") for attempt in (1, 2)] == ["two"] * 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_agent_is_paid_again_only_beside_one_that_lives(tmp_path: Path, seed: int) -> None:
+    """Any attempt freezes, or is killed; those that are frozen die at any moment; others tidy up meanwhile."""
+    chance, place = random.Random(f"frozen {seed}"), Place(tmp_path)
+    living, due = list[subprocess.Popen[str]](), 1
+    for attempt in range(1, 1 + chance.choice((2, 2, 3))):
+        if attempt > 1:
+            place.next(None, attempt)
+        left, freezes = chance.randrange(6), chance.random() < (0.7 if attempt == 1 else 0.3)
+        times = place.payments + 1 if chance.random() < 0.8 else max(place.payments, 1)
+        process, stands = place.freezing(left, times, 0.2, freezes=freezes)
+        try:
+            place.stops(process, stands, 5)
+        except AssertionError:  # a frozen one holds what it needs, as the mirror
+            while living:
+                end(living.pop())
+            place.stops(process, stands, PATIENCE_S)
+        assert place.payments <= due, f"attempt {attempt}"
+        if process.poll() == 0:
+            break
+        living += [process] if process.poll() is None else []
+        while living and chance.random() < 0.2:
+            end(living.pop(chance.randrange(len(living))))
+        if chance.random() < 0.3:
+            place.tidy()
+        due = max(place.payments + bool(living), 1)
+    else:
+        while living:
+            end(living.pop())
+        due = max(place.payments, 1)
+        place.next(None, 9)
+        ended = place.run()
+        assert ended.code == 0, ended.said
+    while living:
+        end(living.pop())
+    assert place.payments <= due
+    assert "two" in [place.remote.read(ref, "b.txt") for ref in place.remote.refs()]
 
 
 @pytest.mark.parametrize("aside", [False, True])
@@ -416,6 +522,42 @@ def test_work_stays_accepted_over_an_attempt_that_never_begins(tmp_path: Path, s
     assert (third.code, third.result["outcome"], place.payments) == (0, "done", 1), third.said
     assert third.result["changed_files"] == ["b.txt"]
     assert "tokens_used" not in third.result
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_accepted_work_stays_accepted_over_attempts_whose_workers_died(tmp_path: Path, seed: int) -> None:
+    """On another machine each, at any moment: also after the accepted work was pushed there once more."""
+    chance = random.Random(f"machines {seed}")
+    line = COUNTS.format(top=tmp_path, fails="exit 3")
+    place = Place(tmp_path, moves=True, then="command", then_command=["sh", "-c", line])
+    place.in_spool()
+    (tmp_path / "runs").write_text("")
+    place.next(place.run().result, 2)
+    assert place.payments == 1
+    last = 2 + chance.choice((1, 2, 3))
+    for attempt in range(2, last):
+        (tmp_path / "runs").write_text("")
+        fate = chance.choice(("killed", "killed", "away", "failed"))
+        away = Path(f"{place.remote.path}.away")
+        if fate == "away":
+            place.remote.path.rename(away)
+        said: dict[str, Any] | None = None
+        if fate == "killed":
+            assert place.killed(chance.randrange(30)) in (-signal.SIGKILL, 1)
+        else:
+            ended = place.run()
+            assert ended.code == (75 if fate == "away" else 1), ended.said
+            said = ended.result
+        if fate == "away":
+            away.rename(place.remote.path)
+        if fate == "killed" and chance.random() < 0.5:
+            said = place.desk.ended(1, "").result or None  # the attempt alone was killed, and its worker lives on
+        place.next(said, attempt + 1)
+    (tmp_path / "runs").write_text("x\nx\n")
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+    assert ended.result["changed_files"] == ["b.txt"]
+    assert "tokens_used" not in ended.result
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -35,7 +35,9 @@ from spoold.client.spool.connection import Connection
 from spoold.pictures.traces.agent_spans import FIELD
 from spoold.protocol import agent_fields, codec
 from spoold.protocol.errors import BadFile, SpoolError, WrongValue
+from spoold.protocol.result import Result
 from spoold.protocol.task import Task
+from spoold.store.attempt_records import Ledger
 
 # Of one file that is read, and of the result, which may have 4 MiB; how often (s) progress is written.
 READ_MAX, RESULT_MAX, PROGRESS_S = 300 << 20, 3 << 20, 1.0
@@ -109,6 +111,21 @@ class Contract:
     def previous(self) -> Any:
         """Return the record of the attempt before this one; None where there is none."""
         return self._value("SPOOL_PREVIOUS_FILE")
+
+    def earlier(self) -> list[Result]:
+        """Return the records of all attempts before this one, the newest first; none where they cannot be read."""
+        with suppress(SpoolError, OSError, ValueError):
+            if self.root:
+                with Connection(self.root) as spool:
+                    return list(Ledger(spool.store.fs).before(self.task_id, int(self.number)))
+        return []
+
+    def last_output(self) -> Mapping[str, Any]:
+        """Return the output of the newest attempt before this one that has one: a worker that died left none."""
+        before = self.previous()
+        if not isinstance(before, Mapping) or isinstance(before.get("output"), Mapping):
+            return before["output"] if isinstance(before, Mapping) else {}
+        return next((one.output for one in self.earlier() if isinstance(one.output, Mapping)), {})
 
     def feedback(self) -> str:
         """Return why people sent the work back; '' where nobody did."""

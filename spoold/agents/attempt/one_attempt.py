@@ -44,7 +44,6 @@ from spoold.agents.workspace.attempt_workspace import Tended
 from spoold.agents.workspace.git import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.room import NoRoom, fault_of, short
 from spoold.agents.workspace.secret_scan import HoldsSecret
-from spoold.client.spool_client import SpoolClient
 from spoold.protocol.agent_fields import is_word
 from spoold.protocol.agent_messages import JUDGED, Message
 from spoold.protocol.errors import BadFile, SpoolError, WaitTimeout
@@ -84,7 +83,8 @@ class Attempt:
         self._saved, self._checks = Saved(), list[Check]()
         previous = contract.previous()
         self._before = prompting.before_of(previous)
-        self._inbox = Inbox(contract.told, previous.get("output") if isinstance(previous, dict) else None)
+        self._last = contract.last_output()
+        self._inbox = Inbox(contract.told, self._last)
         self._whole, self._lost = "", ""  # the prompt of a new session; why the one that was there could not go on
         self._signals, self._doing = list[int](), ""
         self._told = dict[str, Any]()  # the spans of the agent, as a field of the result
@@ -252,27 +252,32 @@ class Attempt:
         return end
 
     def _done_elsewhere(self, opened: Opened) -> Mapping[str, Any]:
-        """Return what the attempt before ended with on another machine, where its work was accepted and is here."""
-        before = self._contract.previous()
-        output = before.get("output") if isinstance(before, dict) else None
-        if not isinstance(output, dict) or not isinstance(output.get("accepted"), list):
-            return {}
+        """Return what an earlier attempt ended with on another machine, where its work was accepted and is here."""
+        output = self._accepted_before()
         place = output.get("workspace")
-        if not isinstance(place, dict) or str(place.get("ref") or "") != opened.goes_on_from:
+        if not isinstance(place, Mapping):
+            return {}
+        if (str(place.get("commit") or "") if place.get("ref") else "") != opened.goes_on_from:
             return {}
         own = {name: output.get(name) for name in ("session", "text", "accepted")}
         return {**own, "counted": True}
 
     def _accepted_before(self) -> dict[str, Any]:
-        """Return what says that the work of the attempt before was accepted, for the one after this, which has not
+        """Return what says that the work of an earlier attempt was accepted, for the one after this, which has not
         come to it; {} where it was not."""
-        before = self._contract.previous()
-        output = before.get("output") if isinstance(before, dict) else None
-        if not isinstance(output, dict) or not isinstance(output.get("accepted"), list):
+        output = self._last
+        if not isinstance(output.get("accepted"), list):
             return {}
         used = output.get("session_usage", output.get("usage"))
         names = ("accepted", "workspace", "session", "text")
         return {name: output[name] for name in names if name in output} | ({"session_usage": used} if used else {})
+
+    def _still_accepted(self) -> dict[str, Any]:
+        """Return what says in the result of an attempt that did not end well that its work is accepted, or earlier
+        work that it has not brought to the remote again; {} where neither is."""
+        if self._accepted and self._saved.place:
+            return {"accepted": self._plain_checks()}
+        return self._accepted_before() if self._accepted or not self._worked else {}
 
     def _remember(self, done: Mapping[str, Any]) -> None:
         """Take up the end of the attempt before, whose work could not be pushed then: nobody is paid for it twice."""
@@ -290,12 +295,10 @@ class Attempt:
         number, before = done.get("attempt"), self._contract.previous()
         if isinstance(before, dict) and before.get("attempt") == number:
             return before.get("output") is not None or before.get("tokens_used") is not None
-        if done.get("counted") or not self._contract.root:
-            return bool(done.get("counted"))
-        with suppress(SpoolError, OSError), SpoolClient(self._contract.root) as spool:
-            attempts = spool.show(self._contract.task_id).attempts
-            return any(one.attempt == number and (one.output is not None or one.tokens_used) for one in attempts)
-        return False
+        if done.get("counted"):
+            return True
+        earlier = self._contract.earlier()
+        return any(one.attempt == number and (one.output is not None or one.tokens_used) for one in earlier)
 
     def _keep(self, words: dict[str, Any]) -> None:
         """Keep what the agent ended with; {}: it has to go on. Errors: OSError."""
@@ -520,10 +523,8 @@ class Attempt:
         """Leave the result; returns the exit code."""
         checks = self._plain_checks()
         result = ending.result_of(end, self._heard, self._saved.changed, checks, self._saved.place)
-        if self._accepted and end.outcome not in ending.GOOD:
-            result["accepted"] = checks
-        elif not self._worked:
-            result |= self._accepted_before()
+        if end.outcome not in ending.GOOD:
+            result |= self._still_accepted()
         result |= {**self._told, **self._inbox.had, **self._inbox.untold}
         result |= {"session_lost": self._lost} if self._lost else {}
         result |= {"warnings": list(self._saved.warnings)} if self._saved.warnings else {}
@@ -545,6 +546,7 @@ class Attempt:
         """Leave a result for the case that the attempt is killed while its work is on its way to the remote."""
         end = End("failed", ending.EXIT["failed"], ("it was ended while its work was brought to the remote",))
         result = ending.result_of(end, self._heard, (), (), {})
+        result |= self._still_accepted()
         with suppress(OSError):
             self._contract.result({**result, **({"unsaved": left} if (left := self._unsaved()) else {})})
 

@@ -59,7 +59,7 @@ class Repository:
             _WHOSE[own.config.kind],
             setup=own.config.setup,
             done=own.done,
-            goes_on_from=own.resumed if own.config.resume == "work" else None,
+            goes_on_from=own.start_of_work if own.config.resume == "work" else None,
         )
 
     def begin(self) -> None:

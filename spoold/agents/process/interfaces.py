@@ -51,7 +51,7 @@ class Opened:
     an earlier attempt, so that its session can be resumed; env: variables that its processes get besides; borrowed:
     what else it must be able to read; whose: the repository there, as of `protected_files`, and submodules: where it
     has some, None where that is not known; setup: lines for the shell, to be run in it first; done: what an earlier
-    attempt ended with whose work was done, as `Workspace.keep_words` was told it; goes_on_from: the reference of the
+    attempt ended with whose work was done, as `Workspace.keep_words` was told it; goes_on_from: the commit of the
     work with which it begins, '' for the base, None where it has to."""
 
     directory: str

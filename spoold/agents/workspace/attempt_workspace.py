@@ -3,7 +3,8 @@
 Law: `save` returns only after the remote has the work, or there is none. It may be called again, also after a signal.
 A workspace whose process was killed is saved by the next one that needs its place, or by the retention; while the
 latter is at it, an attempt waits, and never begins without what lies there. What its agent ended with is in its
-record until that of the next attempt's workspace has it. Beside an attempt that lives, the next one begins anew.
+record until that of the next attempt's workspace has it. Beside an attempt that lives, the next one begins in another
+place, and those after it go on from the newest in which an agent began.
 
 Touches: files, the clock, the environment.
 """
@@ -92,7 +93,7 @@ class RepositoryWorkspace:
         self._attended: int | None = None
         self._before: int | None = None  # holds what was moved aside, until this record has what it says
         self._unshown: int | None = None
-        self._folder = self.places.workspace(task, environ.get("SPOOL_ROOT", ""))
+        self._folder = self._first = self.places.workspace(task, environ.get("SPOOL_ROOT", ""))
         self._record = Record(
             task=task,
             attempt=attempt,
@@ -132,6 +133,11 @@ class RepositoryWorkspace:
     def home(self) -> str:
         """A private folder beside it, for the agent's settings and sessions."""
         return checkout.home_of(self._folder)
+
+    @property
+    def start_of_work(self) -> str:
+        """The commit of the earlier work that this goes on from, '' for the base."""
+        return self._record.start if self.resumed else ""
 
     @property
     def borrowed(self) -> tuple[str, ...]:
@@ -379,7 +385,7 @@ class RepositoryWorkspace:
             number = 0
             while os.path.lexists(self._folder):
                 number += 1
-                self._folder = f"{self._folder.removesuffix(f'+{number - 1}')}+{number}"
+                self._folder = f"{self._first}+{number}"
             os.mkdir(self._folder, mode=0o700)
             self._held, self._attended = workspace_layout.take(self._folder), workspace_layout.attend(self._folder)
         return home
@@ -392,16 +398,11 @@ class RepositoryWorkspace:
         try:
             workspace_retention.make_room(self.places, quota_mb, self._wall(), self._saver())
         except room.NoRoom:
-            own = filter(None, map(self._earlier, self.places.folders()))
-            if self.config.resume != "work" or not any(record.words for record in own):
+            if self.config.resume != "work" or not any(record.words for *_, record in self._mine()):
                 raise
 
-    def _earlier(self, path: str) -> Record | None:
-        """Return the record in a folder that lies in this attempt's place or aside of it; None for any other."""
-        mine = path == self._folder or path.startswith(f"{self._folder}.")
-        record = workspace_layout.read_record(path) if mine else None
-        same = record is not None and (record.task, record.spool) == (self._record.task, self._record.spool)
-        return record if same else None
+    def _mine(self) -> list[tuple[str, str, Record]]:
+        return self.places.of_task(self._record.task, self._record.spool)
 
     def _let_go(self) -> None:
         """Let go of every lock that this attempt holds."""
@@ -419,16 +420,27 @@ class RepositoryWorkspace:
             os.mkdir(self.home, mode=0o700)
 
     def _take_over(self) -> None:
-        """Let this record alone say from now on what the agent ended with, not that of the attempt before."""
+        """Let this record alone say from now on what an agent ended with, not that of any attempt before."""
         if self._before is None:
             return
         try:
-            record = workspace_layout.read_record(self._aside)
-            if record is not None and record.words:
-                workspace_layout.write_record(self._aside, record.model_copy(update={"words": {}}))
+            self._silence(self._aside)
         finally:
             os.close(self._before)
             self._before = None
+        for _, path, record in self._mine():
+            if path == self._folder or not record.words or (held := workspace_layout.take(path)) is None:
+                continue
+            try:
+                self._silence(path)
+            finally:
+                os.close(held)
+
+    def _silence(self, folder: str) -> None:
+        """Take what an agent ended with out of the record of a folder whose lock is held. Errors: OSError."""
+        record = workspace_layout.read_record(folder)
+        if record is not None and record.words:
+            workspace_layout.write_record(folder, record.model_copy(update={"words": {}}))
 
     def _abandon(self) -> None:
         """Leave nothing of a workspace that could not be made: no agent has been in it."""
@@ -441,19 +453,21 @@ class RepositoryWorkspace:
         self._let_go()
 
     def _set_aside(self) -> int | None:
-        """Lock and save what lies in this attempt's place; None where nothing does, or an attempt lives there.
+        """Choose this attempt's place, lock and save what lies there; None for nothing, and where attempts live.
 
         Errors: Tended, RemoteAway, NoRoom: this attempt would begin without that work, and do it again. OSError.
         """
-        began = time.monotonic()
+        began, living = time.monotonic(), set[str]()
         while True:
             with self.places.arranging():  # else what is half made might just be removed
-                held, busy = self._taken()
+                self._folder = self.places.newest(self._record.task, self._record.spool, living)
+                held, busy = (None, "") if self._folder in living else self._taken()
             if not busy:
                 break
             lives, waited_s = workspace_layout.is_attended(busy), time.monotonic() - began
             if lives and waited_s > LIVES_S:
-                break
+                living.add(self._folder)
+                continue
             if not lives and waited_s > TURN_S:
                 what = f"the work of {self._record.task} in {busy} for more than {TURN_S:g} s"
                 raise Tended(
@@ -489,11 +503,8 @@ class RepositoryWorkspace:
             return None, self._folder
         if there and workspace_layout.read_record(self._folder) is not None:
             return held, ""
-        found = [
-            (record.attempt, record.began, path)
-            for path in self.places.folders()
-            if path != self._folder and (record := self._earlier(path)) is not None
-        ]
+        asides = ((path, one) for place, path, one in self._mine() if place == self._folder != path)
+        found = [(record.attempt, record.began, path) for path, record in asides]
         if not found:
             return held, ""
         if (other := workspace_layout.take(newest := max(found)[-1])) is not None:

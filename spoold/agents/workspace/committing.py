@@ -139,7 +139,7 @@ def _taken(mirror: Mirror, folder: str, record: Record, message: str, *, owns: b
         elsewhere=[one for found in others for one in found],
         tags=dict(row.split(" ", 1) for row in tagged),
         branch=f"refs/heads/{branch_of(record.task, record.attempt)}" if record.config.kind == "worktree" else "",
-        was=mirror.places.workspace(record.task, record.spool),
+        was=mirror.places.place(folder, record.task, record.spool) or folder,
     )
     caged(_PROGRAM, request, (tree_of(folder), *besides(folder), *(one.directory for one in mirrors)), scratch)
     out = os.path.join(scratch, "out")

@@ -3,6 +3,8 @@
     mirrors/HASH.git      the mirror of a repository; mirrors/HASH.lock its lock
     work/NAME/            a workspace: tree/ (what the agent sees), home/, keep.git/ (ours), record.json
     work/NAME/lock        locked by the process that changes it; attempt: locked by an attempt that lives there
+    work/NAME+1/          a second place of a task, where an attempt began beside one that lives in NAME
+    work/NAME.3/          what attempt 3 left in a place, moved aside by the next one; .3.1 where that name is taken
     unsaved/NAME          the note that a workspace holds work which is on no remote (`only_copies`)
 
 Law: a record is replaced whole. A workspace without a readable record is half made: no agent has been in it.
@@ -19,7 +21,7 @@ import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -31,6 +33,7 @@ from spoold.protocol.errors import SpoolError
 from spoold.protocol.fields import Strict
 
 RECORD = "record.json"
+_PLACED = re.compile(r"((?:\+[0-9]+)?)(?:\.[0-9]+){0,2}")
 
 
 class Record(Strict):
@@ -101,6 +104,33 @@ class Places:
     def workspace(self, task: str, spool: str) -> str:
         """Return the folder of a task's present attempt: the same path for each, since agents keep sessions by it."""
         return os.path.join(self.work, f"{encoded(task)}.{_digest(os.path.realpath(spool) if spool else '')[:6]}")
+
+    def place(self, path: str, task: str, spool: str) -> str:
+        """Return the place of a task's attempts of which a folder has the name, its own or one aside; '' for none. A
+        folder of another task may have such a name, too: its record tells."""
+        first = self.workspace(task, spool)
+        found = _PLACED.fullmatch(path.removeprefix(first)) if path.startswith(first) else None
+        return f"{first}{found[1]}" if found else ""
+
+    def of_task(self, task: str, spool: str) -> list[tuple[str, str, Record]]:
+        """Return the workspaces of a task that are not half made: the place of each, its folder, and its record."""
+        first, found = self.workspace(task, spool), list[tuple[str, str, Record]]()
+        for path in self.folders():
+            place = self.place(path, task, spool)
+            record = read_record(path) if place else None
+            if record is not None and record.task == task and self.workspace(task, record.spool) == first:
+                found.append((place, path, record))
+        return found
+
+    def newest(self, task: str, spool: str, living: Collection[str]) -> str:
+        """Return the place of a task's newest attempt whose agent began, else of any; the first one where there is
+        none. living: places that do not count, since attempts live there."""
+        found = [
+            ((record.worked or bool(record.words), record.attempt, record.began), place)
+            for place, _, record in self.of_task(task, spool)
+            if place not in living
+        ]
+        return max(found)[1] if found else self.workspace(task, spool)
 
     @contextmanager
     def arranging(self) -> Iterator[None]:
