@@ -43,6 +43,13 @@ def _uses(value: Any) -> dict[str, int]:
     return {word(name): units for name, units in uses.items()}
 
 
+def _weights(value: Any) -> dict[str, int]:
+    weights: dict[str, int] = by_name(whole(1, 1000))(value)
+    if len(weights) > 1000:
+        raise Unsure
+    return {word(name): starts for name, starts in weights.items()}
+
+
 def _model(value: Any) -> str:
     """A plain name; of others the model has to be asked."""
     found = text(value)
@@ -115,6 +122,7 @@ SETTINGS: Shape = {
             "max_later": whole(0, 100_000),
         }
     ),
+    "fair": table({"by": one_of("batch", "owner", "none"), "weights": _weights}),
     "drop": table(
         {
             "grace_s": seconds,
