@@ -169,6 +169,7 @@ def podman_command(
     line = [ground.tool, "run", "--rm", "--interactive", "--pull=never", "--quiet", f"--network={sandbox.network}"]
     labels = {containers.ATTEMPT: scene.attempt, containers.HOLDER: scene.holder}
     line += [f"--label={name}={said}" for name, said in labels.items() if said]
+    line += [f"--name={containers.new_name(scene.holder)}"] if scene.holder else []
     size = scene.memory_mb << 20 or ground.memory >> 2
     tmp = "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777" + (f",size={size}" if size else "")
     # One that is removed by force is killed at once: its attempt may have no time left.

@@ -2,9 +2,9 @@
 
 Podman keeps each container in a storage of its own: outside of the processes of an attempt, and of its folders. One
 that ends is removed by podman itself. One whose processes are killed stays, and nothing that ends processes finds it.
-So each carries as labels the attempt whose it is, and the process that made it. It is removed once the program in it
-was ended, at the latest when its sandbox is left. What a killed process left is removed by the next one that makes a
-sandbox with podman here: an attempt, the check of a worker, or `spool doctor`.
+So each carries as labels the attempt whose it is, and the process that made it, of which its name is made, too. It is
+removed once the program in it was ended, at the latest when its sandbox is left. What a killed process left is
+removed by the next one that makes a sandbox with podman here: an attempt, the check of a worker, or `spool doctor`.
 
 Law: what podman reads is the worker's own, or its file's, and never a task's: `own_variables` says what that is. A
 container goes only with its process. With one that lives, or of which nobody can say, it stays.
@@ -14,7 +14,9 @@ Touches: files, processes.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -30,7 +32,7 @@ OWN = (
     *("STORAGE_DRIVER", "STORAGE_OPTS", "DBUS_SESSION_BUS_ADDRESS"),
 )
 ATTEMPT, HOLDER = "spoold.attempt", "spoold.holder"
-_ROW = f'{{{{.ID}}}} {{{{index .Labels "{HOLDER}"}}}}'
+_ROW = f'{{{{.ID}}}} {{{{.Names}}}} {{{{index .Labels "{HOLDER}"}}}}'
 # How long (s) podman may take to list or to remove, and how often it is asked to remove: of a container whose
 # processes were killed it finds that out the first time, and says that it cannot.
 _WITHIN_S, _TRIES = 30.0, 3
@@ -56,13 +58,24 @@ def holder(run: str) -> str:
     return ":".join(map(str, (*where, process.pid, start, run)))
 
 
+def new_name(said: str) -> str:
+    """Return a name for a container, made of what it says of the process that makes it. One that a person made from
+    an image of ours has the labels of that image, and another name."""
+    return f"{_named(said)}{secrets.token_hex(8)}"
+
+
+def _named(said: str) -> str:
+    return f"spoold-{hashlib.sha256(said.encode()).hexdigest()[:24]}-"
+
+
 def clear(own: Mapping[str, str], mine: str = "") -> None:
     """Remove the containers of processes that are gone, and those of one sandbox of this process: mine, as of
     `holder`. own: as of `own_variables`. Errors: none; what stays is removed by the next."""
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         listed = _podman(own, "ps", "--all", "--no-trunc", f"--filter=label={HOLDER}", f"--format={_ROW}").stdout
         rows = [row.split(" ") for row in listed.splitlines()]
-        left = [row[0] for row in rows if len(row) == 2 and (row[1] == mine or _is_gone(row[1]))]
+        ours = [(row[0], row[2]) for row in rows if len(row) == 3 and row[2] and row[1].startswith(_named(row[2]))]
+        left = [each for each, whose in ours if whose == mine or _is_gone(whose)]
         for _ in range(_TRIES if left else 0):
             if not _podman(own, "rm", "--force", "--ignore", "--volumes", *left).returncode:
                 break

@@ -17,7 +17,7 @@ from spoold.agents.configuration.profiles import VARIABLE, Profile, expand, read
 from spoold.agents.process import confinement
 from spoold.agents.process.interfaces import Opened
 from spoold.agents.process.turns import Scene, run_command
-from spoold.agents.sandbox import command_line
+from spoold.agents.sandbox import command_line, containers
 from spoold.agents.sandbox.command_line import wrap
 from spoold.agents.sandbox.launch import entered, probe
 from spoold.agents.sandbox.sandbox_policy import Wrapped
@@ -221,3 +221,28 @@ def test_a_program_that_is_ended_leaves_no_container(stage: Stage, made: Contain
         assert run_command(["sleep", mark], scene, 5.0 if how == "time" else 60.0).code is None
         assert stored(made) == []
     assert seen == (["slow.2"] if how == "stop" else [])
+
+
+@pytest.mark.parametrize("stage", ["podman"], indirect=True)
+def test_a_container_of_a_person_stays_whatever_its_labels_say(stage: Stage, made: Container) -> None:
+    """An image that a person made of a container of ours has its labels, as one may say by hand."""
+    environ = {**os.environ, **made.environ}
+
+    def podman(*words: str) -> str:
+        return subprocess.run(["podman", *words], env=environ, capture_output=True, text=True, check=True).stdout
+
+    gone = containers.holder("gone").split(":")
+    gone[4:6] = ["4194303", "1"]
+    labels = ("spoold.holder=", f"spoold.holder={':'.join(gone)}", f"spoold.holder={containers.holder('other')}")
+    theirs = [podman("create", f"--label={label}", IMAGE, "/usr/bin/true").strip() for label in labels]
+    ours = podman(
+        "create", f"--label={labels[1]}", f"--name={containers.new_name(':'.join(gone))}", IMAGE, "true"
+    ).strip()
+    try:
+        with entered(made.sandbox, stage.scene(shown=made.shown)):
+            pass
+        left = podman("ps", "--all", "--quiet", "--no-trunc").split()
+        assert set(theirs) <= set(left)
+        assert ours not in left
+    finally:
+        podman("rm", "--force", "--ignore", *theirs, ours)
