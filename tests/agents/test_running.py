@@ -168,6 +168,20 @@ def test_a_submodule_that_is_not_there_is_known_in_every_repository_of_a_folder(
     assert interfaces._submodules(f"{tree}/libs") == ("sub",)
 
 
+def test_a_submodule_of_a_submodule_is_known(tmp_path: Path) -> None:
+    """The repository of a submodule names its tree, which the cage of the git that lists does not have."""
+    own, row = tmp_path / ".git/modules/s1", f"160000,{'1' * 40},s2"
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    own.parent.mkdir()
+    subprocess.run(["git", "init", "-q", f"--separate-git-dir={own}", f"{tmp_path}/s1"], check=True)
+    subprocess.run(["git", "-C", str(own), "config", "core.worktree", "../../../s1"], check=True)
+    subprocess.run(["git", "-C", f"{tmp_path}/s1", "update-index", "--add", "--cacheinfo", row], check=True)
+    assert interfaces._submodules(str(tmp_path), ["s1"]) == ("s1/s2",)
+    row = row.replace("s2", "s1")
+    subprocess.run(["git", "-C", str(tmp_path), "update-index", "--add", "--cacheinfo", row], check=True)
+    assert set(interfaces._submodules(str(tmp_path)) or ()) == {"s1", "s1/s2"}
+
+
 def test_where_submodules_cannot_be_listed_in_time_no_sandbox_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -327,7 +327,9 @@ def _submodules(directory: str, within: Iterable[str] = ()) -> tuple[str, ...] |
         if _holds_git_up(own) or _holds_git_up(common):
             return None
         with suppress(GitFailed, OSError):
-            listed = Git(own).caged(reads=(common,), writes=()).ask("ls-files", "--stage", "-z", within_s=LOOK_S)
+            # The repository of a submodule names its tree, which is not in the cage, and is not needed.
+            git = Git(own).with_tree(own, f"{own}/index").caged(reads=(common,), writes=())
+            listed = git.ask("ls-files", "--stage", "-z", within_s=LOOK_S)
             for name in links(listed.names):
                 path = os.path.join(tree, name)
                 if os.path.lexists(f"{path}/.git"):
