@@ -84,6 +84,9 @@ def guarded(workspace: str, whose: Whose, submodules: Sequence[str] | None = ())
     for path in (git, *(f"{workspace}/{one}/.git" for one in submodules)):
         if not os.path.lexists(path):
             ways.keep_away(path)
+    if not os.path.lexists(git) and workspace not in ways.held and not ways.full:
+        for name in _lacking(workspace):
+            ways.keep_away(f"{workspace}/{name}")
     held = _outermost(ways.held)
     absent = tuple(path for path in ways.absent if ways.held.keys().isdisjoint(_parents(path)))
     above = tuple(dict.fromkeys(one for path in (*held, *absent) for one in _parents(path) if _below(one, workspace)))
@@ -98,6 +101,14 @@ def takes(names: Iterable[str]) -> bool:
     """Return whether git takes a folder with these names in it for a git directory."""
     there = set(names)
     return "HEAD" in there and ({"objects", "refs"} <= there or "commondir" in there)
+
+
+def _lacking(folder: str) -> tuple[str, ...]:
+    """Return names without which a folder stays none that git takes for a git directory, whatever else is made in it.
+    A name that people give to a command of git is the last choice."""
+    there = set(_names(folder))
+    lacks = next((name for name in ("refs", "objects") if name not in there), "")
+    return (lacks, "commondir") if lacks and "commondir" not in there else ("HEAD",)
 
 
 def git_directory(tree: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from spoold.agents.process.confinement import MOST_BYTES, mailbox
 from spoold.agents.sandbox.command_line import wrap
-from spoold.agents.sandbox.protected_files import Guarded, disarm, guarded
+from spoold.agents.sandbox.protected_files import Guarded, disarm, guarded, takes
 from spoold.agents.sandbox.sandbox_mounts import needed, of_python, places
 from spoold.agents.sandbox.sandbox_policy import NoSandbox, SandboxPolicy, SandboxRun
 from tests.agents.sandbox.stage import NOBODY, Stage
@@ -155,7 +155,7 @@ def test_what_a_git_file_above_names_is_held_and_made_by_nobody(tmp_path: Path) 
     (tmp_path / ".git").write_text("gitdir: work/data\n")
     (tmp_path / "work").mkdir()
     assert set(guarded(f"{tmp_path}/work", "shared").absent) == {
-        f"{tmp_path}/work/{name}" for name in (".git", "data")
+        f"{tmp_path}/work/{name}" for name in (".git", "data", "refs", "commondir")
     }
     bare(tmp_path / "work/data")
     assert guarded(f"{tmp_path}/work", "shared").fixed == (f"{tmp_path}/work/data",)
@@ -209,11 +209,25 @@ def test_of_more_than_can_be_held_no_more_is_followed(tmp_path: Path, monkeypatc
 
 def test_where_there_is_no_repository_its_place_is_taken_and_given_back(tmp_path: Path) -> None:
     held = guarded(str(tmp_path), "shared")
-    assert held == Guarded(absent=(f"{tmp_path}/.git",))
-    (tmp_path / ".git").mkdir()  # as bubblewrap does, to show nothing there
+    assert held == Guarded(absent=tuple(f"{tmp_path}/{name}" for name in (".git", "refs", "commondir")))
+    for path in held.absent:
+        Path(path).mkdir()  # as bubblewrap does, to show nothing there
     assert disarm(held) == []
-    assert not (tmp_path / ".git").exists()
+    assert not any(tmp_path.iterdir())
     assert disarm(held) == []
+
+
+@pytest.mark.parametrize(
+    "there", [(), ("refs",), ("refs", "objects"), ("commondir",), ("HEAD",), ("HEAD", "objects")]
+)
+def test_the_top_of_a_folder_becomes_no_repository(tmp_path: Path, there: tuple[str, ...]) -> None:
+    """Git takes a folder with these names in it for a repository, without any `.git`."""
+    for name in there:
+        (tmp_path / name).mkdir()
+    away = {Path(path).name for path in guarded(str(tmp_path), "shared").absent}
+    makes = {"HEAD", "objects", "refs", "commondir"} - away
+    assert not takes(makes)
+    assert not away & set(there)
 
 
 def test_the_boxes_of_a_task(tmp_path: Path) -> None:
