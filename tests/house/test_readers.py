@@ -422,7 +422,7 @@ def _value(data: bytes) -> Any:
 
 # Readers of what is no model: by the module that reads, how it goes on with the value. `_value`: by its types alone.
 def _calls(data: bytes) -> bytes:
-    return command_line.shorter(data, "seccomp.json", network=False)
+    return command_line.shorter(data, "seccomp.json", network=False, nested=False)
 
 
 RAW: Mapping[str, tuple[Callable[[bytes], Any], Any]] = {

@@ -141,6 +141,11 @@ class Confined:
         remove(folder)
         os.mkdir(folder, mode=0o700)
         os.mkdir(f"{folder}/empty")
+        if self._config.nested and opened.whose == "shared":
+            raise NoPlace(
+                f"the repositories in {opened.directory} are of others, too, and nothing holds them with nested = "
+                "true: in a namespace of its own the agent could undo that. Fix: remove nested, or use a clone."
+            )
         held = guarded(opened.directory, opened.whose, opened.submodules)
         box = mailbox(self._given(f"{folder}/context"), f"{folder}/box")
         shown = (*self._config.show, *box.shown, *opened.borrowed)

@@ -14,6 +14,7 @@ Touches: files, the environment.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -94,7 +95,7 @@ def allowed_calls(sandbox: SandboxPolicy, folder: str) -> str:
         )
     try:
         with open(where, "rb") as file:
-            said = shorter(file.read(), where, network=sandbox.network == "host")
+            said = shorter(file.read(), where, network=sandbox.network == "host", nested=sandbox.nested)
     except BadFile as error:
         raise NoSandbox(
             f"podman's list of system calls cannot be used: {error}", "install its packages again"
@@ -139,6 +140,9 @@ def command(sandbox: SandboxPolicy, wrapped: Wrapped, tool: str, uid: int, bus: 
 
 # Where its packages put its list of system calls, and a machine's owner another one.
 LISTS = ("/etc/containers/seccomp.json", "/usr/share/containers/seccomp.json")
+# Calls that make or enter a namespace, or may; and the flags of clone(2) for that, from CLONE_NEWNS to CLONE_NEWNET.
+_NAMESPACES = ("unshare", "setns", "clone3")
+_NEW = 0x7E020000
 # Of what begins so, a loader, podman or its runtime could load code, or take settings: a task must not say that.
 _LEADS = (
     *LOADER,
@@ -171,9 +175,12 @@ def podman_command(
     line += [f"--label={name}={said}" for name, said in labels.items() if said]
     line += [f"--name={containers.new_name(scene.holder)}"] if scene.holder else []
     size = scene.memory_mb << 20 or ground.memory >> 2
-    tmp = "--tmpfs=/tmp:rw,nosuid,nodev,mode=1777" + (f",size={size}" if size else "")
+    # Podman itself puts a tmpfs of half the machine's memory at each of these.
+    most = f",size={size}" if size else ""
+    line += [f"--tmpfs={path}:rw,nosuid,nodev,mode=1777{most}" for path in ("/tmp", "/run", "/var/tmp")]
+    line += [f"--shm-size={size}b"] if size else []
     # One that is removed by force is killed at once: its attempt may have no time left.
-    line += ["--read-only", tmp, "--cap-drop=all", "--stop-timeout=0"]
+    line += ["--read-only", "--cap-drop=all", "--stop-timeout=0"]
     line += ["--security-opt=no-new-privileges", f"--security-opt=seccomp={scene.calls}", "--http-proxy=false"]
     line += [f"--security-opt=mask={':'.join(ground.hidden)}"] if ground.hidden else []
     line += [
@@ -196,18 +203,26 @@ def podman_command(
     return Wrapped((*line, f"--entrypoint={program}", sandbox.image, *rest), {**passed, **own})
 
 
-def shorter(said: bytes, place: str, *, network: bool) -> bytes:
+def shorter(said: bytes, place: str, *, network: bool, nested: bool) -> bytes:
     """Return podman's list of system calls without those that are refused. network: whether sockets of every family
-    may be made; place: its file, for errors. Errors: BadFile."""
+    may be made; nested: whether namespaces, in which a process has all rights and can undo the mounts that hold what
+    it must not write; place: its file, for errors. Errors: BadFile."""
     found = codec.load_object(said, place)
     rules = found.get("syscalls")
     if not isinstance(rules, list) or not all(isinstance(rule, dict) and _named(rule) for rule in rules):
         raise BadFile(place, "syscalls", "is no list of rules with names.", "install podman's packages again.")
-    out = {*REFUSED, *(() if network else ("socket", "socketcall"))}
+    out = {*REFUSED, *(() if network else ("socket", "socketcall")), *(() if nested else (*_NAMESPACES, "clone"))}
     kept: list[dict[str, Any]] = [{**rule, "names": [n for n in rule["names"] if n not in out]} for rule in rules]
     for family in () if network else FAMILIES:
         only = {"index": 0, "value": family, "op": "SCMP_CMP_EQ"}
         kept.append({"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [only]})
+    if not nested:
+        # The flags of clone3 are where no filter sees them: programs take clone where there is none.
+        kept.append({"names": list(_NAMESPACES), "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS})
+        for at, here in ((1, "includes"), (0, "excludes")):
+            flags = {"index": at, "value": _NEW, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
+            only_on = {here: {"arches": ["s390", "s390x"]}}
+            kept.append({"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [flags], **only_on})
     return codec.dump({**found, "syscalls": [rule for rule in kept if rule["names"]]})
 
 

@@ -94,7 +94,7 @@ CONTAINER = SandboxPolicy("podman", image="i")
 
 @pytest.mark.parametrize("network", [False, True])
 def test_the_list_of_podman(network: bool) -> None:
-    made = json.loads(command_line.shorter(json.dumps(LIST).encode(), "l", network=network))
+    made = json.loads(command_line.shorter(json.dumps(LIST).encode(), "l", network=network, nested=True))
     assert made["defaultAction"] == "SCMP_ACT_ERRNO"
     allowed = {name for rule in made["syscalls"] if "args" not in rule for name in rule["names"]}
     assert allowed == ({"socket", "read", "socketcall"} if network else {"read"})
@@ -102,11 +102,22 @@ def test_the_list_of_podman(network: bool) -> None:
     assert families == ([] if network else list(seccomp.FAMILIES))
 
 
+def test_the_list_of_podman_has_no_call_that_makes_a_namespace() -> None:
+    said = {"syscalls": [{"names": ["read", "unshare", "setns", "clone", "clone3"], "action": "SCMP_ACT_ALLOW"}]}
+    made = json.loads(command_line.shorter(json.dumps(said).encode(), "l", network=True, nested=False))
+    rules = [(rule["names"], rule["action"], rule.get("args", [{}])[0].get("value")) for rule in made["syscalls"]]
+    assert rules == [
+        (["read"], "SCMP_ACT_ALLOW", None),
+        (["unshare", "setns", "clone3"], "SCMP_ACT_ERRNO", None),
+        *[(["clone"], "SCMP_ACT_ALLOW", 0x7E020000)] * 2,
+    ]
+
+
 @pytest.mark.parametrize(
     "said", ["", "[]", "{}", '{"syscalls": {}}', '{"syscalls": [1]}', '{"syscalls": [{"names": [[]]}]}']
 )
 def test_a_list_that_is_none_is_named(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(shutil, "which", lambda name, **_: f"/usr/bin/{name}")
     monkeypatch.setattr(command_line, "LISTS", (str(tmp_path / "no.json"), str(tmp_path / "list.json")))
     with pytest.raises(NoSandbox, match=r"is at none of .*no\.json, .*; install the package"):
         command_line.allowed_calls(CONTAINER, str(tmp_path))

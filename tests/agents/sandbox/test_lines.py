@@ -89,7 +89,8 @@ def test_podman() -> None:
         "--env=TOKEN --env=PATH=/bin --env=HOME=/h --env=LD_LIBRARY_PATH=/w/lib --entrypoint=agent agents:1 -x"
     )
     assert "--security-opt=no-new-privileges --security-opt=seccomp=/calls.json" in argv
-    assert "--pull=never --quiet --network=none --read-only" in argv
+    assert "--pull=never --quiet --network=none " in argv
+    assert "--read-only --cap-drop=all" in argv
     assert "--userns=keep-id --workdir=/w --memory=100m --pids-limit=9 --volume=/real/w:/w:rw" in argv
     assert "--volume=/real/w/.git/hooks:/w/.git/hooks:ro" in argv
     assert wrapped.env["HOME"] == "/home/ada"

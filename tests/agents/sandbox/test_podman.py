@@ -39,6 +39,14 @@ def made(container: Container, monkeypatch: pytest.MonkeyPatch) -> Container:
     return container
 
 
+# What a program does all the time: processes and threads.
+THREADS = [
+    "/usr/bin/sh",
+    "-c",
+    "(exit 0) && /usr/bin/python3 -c 'import threading as t; t.Thread(target=print).start()'",
+]
+
+
 def test_it_holds(made: Container) -> None:
     verdict = probe(made.sandbox)
     assert verdict.ok, verdict.words
@@ -55,6 +63,26 @@ def test_a_wall_that_is_missing_is_found(made: Container, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(command_line, "podman_command", command)
     assert probe(made.sandbox).failed == ("network",)
+
+
+@pytest.mark.parametrize("stage", ["podman"], indirect=True)
+@pytest.mark.parametrize("nested", [False, True])
+def test_only_a_nested_one_makes_namespaces(stage: Stage, made: Container, nested: bool) -> None:
+    """In a namespace of its own an agent could undo the mounts that hold a repository of others."""
+    with entered(replace(made.sandbox, nested=nested), stage.scene(shown=made.shown)) as inside:
+        for argv in (["/usr/bin/unshare", "--user", "--mount", "/usr/bin/true"], THREADS):
+            wrapped = inside.wrap(argv)
+            env = dict(wrapped.env)
+            done = subprocess.run(wrapped.argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            assert (done.returncode == 0) == (nested or argv is THREADS), done.stderr
+
+
+@pytest.mark.parametrize("stage", ["podman"], indirect=True)
+def test_what_is_in_memory_has_a_size(stage: Stage, made: Container) -> None:
+    with entered(made.sandbox, stage.scene(shown=made.shown, memory_mb=40)) as inside:
+        wrapped = inside.wrap(["/usr/bin/df", "--output=size", "-BM", "/tmp", "/run", "/var/tmp", "/dev/shm"])
+        done = subprocess.run(wrapped.argv, env=dict(wrapped.env), capture_output=True, text=True, check=True)
+    assert done.stdout.split()[1:] == ["40M"] * 4
 
 
 def test_an_image_that_is_missing_is_said(made: Container) -> None:
