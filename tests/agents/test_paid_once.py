@@ -94,6 +94,20 @@ def counted(self, *words):
 Git._once = counted
 collect(Places({top!r}))
 """
+# The attempt, killed at its last step: the first is when all is done and nothing is said, the second when it is said.
+LAST = """
+import os, signal, sys
+from spoold.agents.attempt import one_attempt
+leave = one_attempt.Attempt._leave
+
+def last(self, end):
+    if {step} == 2:
+        leave(self, end)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+one_attempt.Attempt._leave = last
+sys.exit(one_attempt.main())
+"""
 # Counts its runs; goes well from the third on.
 COUNTS = "echo x >>{top}/runs; [ $(wc -l <{top}/runs) -ge 3 ] || {{ {fails}; }}"
 
@@ -580,6 +594,34 @@ def test_an_end_of_the_attempt_during_the_command_pays_nothing_twice(tmp_path: P
     assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
     # What it left is in no record where its worker died: then the next one counts it.
     assert (first.result.get("tokens_used"), ended.result.get("tokens_used")) == (30, 30 if died else None)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_kill_when_all_is_done_and_not_committed_pays_nothing_twice(
+    tmp_path: Path, step: int, recorded: bool
+) -> None:
+    """Neither the agent runs again nor the command that follows, though what it said is in no record that counts."""
+    place = Place(tmp_path, then="command", then_command=["sh", "-c", f"echo x >>{tmp_path}/runs; echo offered"])
+    process = place.start(LAST.format(step=step))
+    process.communicate(timeout=PATIENCE_S)
+    first = place.desk.ended(process.returncode, "")
+    assert (first.code, first.result.get("outcome")) == (-signal.SIGKILL, "done" if step == 2 else "failed")
+    place.next(first.result if recorded else None, 2)
+    ended = place.run()
+    assert (ended.code, ended.result["outcome"], place.payments) == (0, "done", 1), ended.said
+    assert (ended.result["offered"], ended.result["branch"]) == ("offered", "spool/t")
+    assert (tmp_path / "runs").read_text() == "x\n"
+    assert ended.result.get("tokens_used") == (None if recorded else 30)
+
+
+def test_what_a_person_sends_back_is_done_again(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.run()
+    place.next(first.result, 2)
+    (tmp_path / "feedback.json").write_text('{"reason": "not so"}')
+    place.desk.env = {**place.desk.env, "SPOOL_FEEDBACK_FILE": str(tmp_path / "feedback.json")}
+    assert (place.run().code, place.payments) == (0, 2)
 
 
 @pytest.mark.parametrize("prompt", ["edit it", "look at it"])

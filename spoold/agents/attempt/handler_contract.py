@@ -127,6 +127,11 @@ class Contract:
             return before["output"] if isinstance(before, Mapping) else {}
         return next((one.output for one in self.earlier() if isinstance(one.output, Mapping)), {})
 
+    @property
+    def sent_back(self) -> bool:
+        """Whether a person sent the work back, to be done again."""
+        return "SPOOL_FEEDBACK_FILE" in self._environ
+
     def feedback(self) -> str:
         """Return why people sent the work back; '' where nobody did."""
         found = self._value("SPOOL_FEEDBACK_FILE")

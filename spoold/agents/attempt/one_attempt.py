@@ -44,6 +44,7 @@ from spoold.agents.workspace.attempt_workspace import Tended
 from spoold.agents.workspace.git import RemoteAway, RemoteRefused, WorkspaceFailed
 from spoold.agents.workspace.room import NoRoom, fault_of, short
 from spoold.agents.workspace.secret_scan import HoldsSecret
+from spoold.agents.workspace.workspace_layout import OVER
 from spoold.protocol.agent_fields import is_word
 from spoold.protocol.agent_messages import JUDGED, Message
 from spoold.protocol.errors import BadFile, SpoolError, WaitTimeout
@@ -93,6 +94,7 @@ class Attempt:
         self._judged = False  # whether its last turn is over
         self._returning, self._worked = False, False  # whether earlier work may be here; whether this one made some
         self._ended = dict[str, Any]()  # what is kept in the workspace of the agent's end
+        self._over: Mapping[str, Any] | None = None  # what followed the work of an attempt whose end was lost
         self._accepted = False  # its work is, and only what follows may be missing
         self._cut = False  # whether it was stopped while its agent was at work
         self._secret = False  # whether its work holds what nobody may see
@@ -108,6 +110,10 @@ class Attempt:
             if end.outcome in ending.GOOD:
                 end = self._followed(end)
                 over = end.outcome in ending.GOOD
+                if over and self._ended:
+                    # A kill before its record counts loses that: the next attempt then says the same again.
+                    with suppress(OSError):
+                        self._keep({**self._ended, OVER: dict(end.more)})
         except (SpoolError, OSError) as error:
             end = self._hindered(error)
         finally:
@@ -219,11 +225,12 @@ class Attempt:
         self._contract.keep_room()
         try:
             done = opened.done or self._done_elsewhere(opened)
-            if done and not self._inbox.news:
+            anew = bool(self._inbox.news) or (OVER in done and self._contract.sent_back)
+            if done and not anew:
                 self._remember(done)
             else:
                 if done:
-                    self._keep({})  # a person has told its agent something since: it goes on
+                    self._keep({})  # a person has told its agent something since, or sent its work back: it goes on
                 with listening(self._profile, errand, scene, self._told, _say) as telling:
                     trouble = self._turns(*telling)
             if trouble is None and not self._stopped():
@@ -288,6 +295,7 @@ class Attempt:
             self._heard.owe(used)
         if isinstance(accepted := done.get("accepted"), list):
             self._accepted, self._checks = True, [*filter(None, map(checked, accepted))]
+            self._over = done.get(OVER)
         self._inbox.go_on()
 
     def _is_counted(self, done: Mapping[str, Any]) -> bool:
@@ -330,6 +338,8 @@ class Attempt:
 
     def _followed(self, end: End) -> End:
         """Submit what follows accepted work. Errors: SpoolError; then the task is tried again."""
+        if self._over is not None:
+            return replace(end, more={**end.more, **self._over})
         repo, branch = self._saved.place.get("repo"), branch_of(self._profile, self._said)
         contract, then = self._contract, self._profile.then
         if then is None or not repo:

@@ -94,7 +94,7 @@ class Repository:
         if self._tidying is not None:
             self._tidying.end()
         with suppress(OSError):
-            self._workspace.close(over=over)
+            self._workspace.close()
 
 
 # The workspace of the attempt that runs in this process, by the variables that every handler has.

@@ -318,14 +318,11 @@ class RepositoryWorkspace:
             return left
         return {**left, "push": shlex.join(["spool", "workspace", "gc", "--dir", self.places.top])}
 
-    def close(self, *, over: bool = False) -> None:
-        """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. over: no attempt follows.
-
-        Errors: OSError.
-        """
+    def close(self) -> None:
+        """Let the workspace go: it stays for `keep_s`, or until the remote has all of it. Errors: OSError."""
         if self._held is None:
             return
-        self._note(ended=self._wall(), **({"words": {}} if over else {}))
+        self._note(ended=self._wall())
         room.let_go(os.path.join(self._folder, workspace_layout.RECORD))
         if self._unshown is not None:
             os.close(self._unshown)

@@ -36,6 +36,10 @@ RECORD = "record.json"
 _PLACED = re.compile(r"((?:\+[0-9]+)?)(?:\.[0-9]+){0,2}")
 
 
+# Among the words of an agent: what followed its work, of which nothing is missing.
+OVER = "over"
+
+
 class Record(Strict):
     """What is known of a workspace. start: the commit with which it began; base: the commit of the base then.
 
@@ -46,8 +50,8 @@ class Record(Strict):
     secrets: the names of those that the task was given; scans: what is looked for besides, None for nothing; leaks:
     where the work holds what looks like a secret; owner: the newest commit below the base that is no agent's, '' for
     none: addresses come from there; submodules: path and address of those that were fetched; spool: of which spool
-    the task is; words: what the agent ended with, until nothing is missing any more, or the record of the next
-    attempt's workspace has it.
+    the task is; words: what the agent ended with, until the record of the next attempt's workspace has it; with OVER
+    in it nothing is missing any more, should the end of its attempt not be lost.
     """
 
     task: str
@@ -73,6 +77,11 @@ class Record(Strict):
     leaks: tuple[str, ...] = ()
     words: dict[str, Any] = {}
     ended: float | None = None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the next attempt has only to push the work, or to go on with what follows it."""
+        return bool(self.words) and OVER not in self.words
 
 
 class Places:

@@ -149,9 +149,9 @@ def _ended(folder: str, record: Record, now: float, save: Save, keep_s: float | 
     if record.left_out:
         return record, f"{_ONLY_COPY}: {record.left_out[0]}"
     keep_s = record.config.keep_s if keep_s is None else keep_s
-    until = (record.ended or now) + (max(keep_s, WORDS_S) if record.words else keep_s)
+    until = (record.ended or now) + (max(keep_s, WORDS_S) if record.awaited else keep_s)
     if now < until:
-        needed = ": its next attempt needs it" if record.words else ""
+        needed = ": its next attempt needs it" if record.awaited else ""
         return record, f"kept for another {length(until - now)}{needed}"
     return record, ""
 
