@@ -98,6 +98,9 @@ SETTINGS_TEMPLATE = b"""\
 # [ready]
 # window = 256              # tasks per lane that stand ready to be claimed
 
+# [fair]
+# by = "batch"              # of one priority, batches take turns; "owner": users; "none": first come, first served
+
 # [disk]
 # warn = 0.80               # of the share in use
 # stop = 0.95               # nothing is admitted and nothing starts, unless enough_free_mb are free

@@ -165,6 +165,21 @@ def test_who_waits_for_a_lock_is_told_how_many_in_line_come_before_it() -> None:
     ]
 
 
+def test_those_in_line_for_other_locks_come_before_nobody() -> None:
+    cluster = Cluster()
+    master = cluster.master()
+    cluster.worker()
+    for task, path in (("a", "src/"), ("h", "docs/")):
+        cluster.drop(task, locks={"write": [path]})
+        cluster.steps(master)
+        cluster.claim(task)
+    for task, path in (("g", "docs/"), ("b", "src/"), ("c", "src/")):
+        cluster.drop(task, locks={"write": [path]}, requires={"cpu": 1} if task == "g" else {})
+        cluster.steps(master)
+    said = {one.gate: one.reason for one in ask(cluster, "c").reasons}["locks"]
+    assert said.endswith("3 tasks in line, at most 1 of them before it")
+
+
 def test_who_waits_for_a_budget_is_told_how_many_of_its_lane_come_before_it() -> None:
     cluster = Cluster("[budgets.purse]\ncost_usd = 1\n")
     master = cluster.master()

@@ -103,6 +103,12 @@ def test_plain_settings_are_those_of_the_model(found: dict[str, Any]) -> None:
         assert plain == codec.check_settings(found, "f").basics
 
 
+def test_more_weights_than_there_may_be_are_not_plain() -> None:
+    for count in (1000, 1001):
+        said = {"fair": {"weights": {f"b{number}": 2 for number in range(count)}}}
+        assert (plain_settings_table.read(said) is None) == (count > 1000)
+
+
 def test_every_setting_may_be_plain_and_has_the_default_of_its_model() -> None:
     whole = json.loads(Settings().model_dump_json())
     assert plain_settings_table.read(whole) is not None

@@ -240,6 +240,12 @@ ADVICE: list[tuple[str, Case, str, str]] = [
     ("read-only", replace(WAITING, leader=None, read_only=True), "leader", "mount it read-write"),
     ("no token", replace(WAITING, leader=None, token=False), "leader", MISSING_MEND),
     (
+        "the turn of another share",
+        replace(WAITING, turn="2 shares take turns: it is the turn of batch a, then of its own, batch b"),
+        "turn",
+        "nothing: each start brings its turn nearer; `[fair]` in the settings gives a share more starts in one",
+    ),
+    (
         "a full lane",
         replace(WAITING, standing=256),
         "window",

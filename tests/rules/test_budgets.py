@@ -15,7 +15,7 @@ from spoold.protocol.settings import Settings
 from spoold.protocol.task import Task
 from spoold.rules.gates import budget_gate as gate
 from spoold.rules.gates import budget_usage
-from spoold.rules.gates.budget_gate import NO_NEWS, SHOWN, Book, Purse, book_seen, picture_of
+from spoold.rules.gates.budget_gate import NO_NEWS, SHOWN, Book, First, Purse, book_seen, picture_of
 from spoold.rules.gates.budget_usage import NOTHING, Asked, Sums, Tally, asked_by, draws_of, micros, needs_reading
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Facts, Held, Known, Parent, TypeFacts
 from spoold.rules.gates.gate import PASS, Refuse, Verdict, Wait
@@ -190,6 +190,13 @@ def purse(spent_usd: float = 0.0, reserved: int = 0, **said: Any) -> Purse:
     for _ in range(reserved):
         found.reserve("review", tenth())
     return found
+
+
+def test_only_an_earlier_task_that_lacks_something_keeps_a_later_one_back() -> None:
+    held = purse(0.5)
+    held.book.first = (First("2", "later", "review", tenth(9)), First("0", "small", "review", tenth(2)))
+    facts = Facts(NOON, lambda _: Parent.UNKNOWN, kind="review", more={gate.NAME: held}, file="1")
+    assert judge(Conditions(more=((gate.NAME, tenth()),)), facts) == PASS
 
 
 def test_the_eleventh_of_a_tenth_waits_and_the_tenth_does_not() -> None:

@@ -16,6 +16,7 @@ from spoold.rules.gates import lock_gate
 from spoold.rules.gates.facts import NO_CONDITIONS, Conditions, Parent, TypeFacts
 from spoold.rules.gates.lock_holders import Demand
 from spoold.rules.gates.resources import LIMIT, Capacity, Stock
+from spoold.rules.scheduling import queues
 from spoold.rules.scheduling.backlog import Backlog
 from spoold.rules.scheduling.fair_shares import (
     PATIENCE_S,
@@ -26,6 +27,7 @@ from spoold.rules.scheduling.fair_shares import (
     crowding,
     runs,
     share_of,
+    told,
     turns_seen,
     whose_turn,
 )
@@ -242,6 +244,7 @@ def test_whose_turn_it_is_is_said_in_words() -> None:
     assert said[1] == "3 shares take turns, and it is the turn of its own, batch b: its last start was 5 s ago"
     assert said[2] == f"{turn}, then of its own, batch c"
     assert whose_turn({}, "batch a", START) == ""
+    assert (told(UNREAD), told("")) == ("the tasks whose share the leader has not read yet", "the tasks of no batch")
 
 
 def test_a_start_costs_the_same_however_many_tasks_and_shares_wait() -> None:
@@ -255,3 +258,14 @@ def test_a_start_costs_the_same_however_many_tasks_and_shares_wait() -> None:
         pool.start(300)
         took[tasks] = time.perf_counter() - begun
     assert took[100_000] < 5 * took[2_000], took
+
+
+def test_a_queue_knows_its_length_and_whom_it_has_in_front() -> None:
+    files = [TaskName(5000, encode_order(number * 1_000_000, 1), f"t{number}").encode() for number in range(1, 4)]
+    ranked, line = queues._Ranked(Turns()), queues._InLine(Turns(), lambda file: (files.index(file), file))
+    for order in (ranked, line):
+        for file in files:
+            order.push("batch a", file)
+        assert (len(order), order.front) == (3, files[0])
+        order.take()
+        assert (len(order), order.front) == (2, files[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spoold.protocol.result import Total
 from spoold.protocol.snapshot import History, Minute, Node, Rates, Recent, Snapshot, TaskCounts
-from spoold.rules.cluster.recent_minutes import KEPT, RecentMinutes
+from spoold.rules.cluster.recent_minutes import CAUSES, KEPT, WORDS_MAX, RecentMinutes
 from spoold.rules.cluster.throughput import Left, Tally, Tempo
 
 LEFT = Left(tasks=10, slots=2)
@@ -141,6 +141,32 @@ def test_a_new_leader_goes_on_with_the_rates_of_the_last_one() -> None:
     late = Tempo()
     late.begin(1000.0, NINE + 40 * 60, left_behind(minutes, 20))
     assert looks(late, (1000, 500, 50)).completed_per_min == 0, "what is 20 minutes old is no rate"
+
+
+def test_moments_that_nobody_can_read_are_passed_over() -> None:
+    """A snapshot is what a foreign leader may have written as well."""
+    minutes = (Minute(at="soon", completed=9, attempts={"TIMEOUT": 9}), Minute(at=stamp(19), attempts={"TIMEOUT": 1}))
+    left = left_behind(minutes, 20)
+    tally = Tally()
+    tally.begin(1000.0, NINE + 20 * 60, left)
+    assert tally.recent(1000.0).failed_attempts == {"TIMEOUT": 1}
+    again = RecentMinutes()
+    before = left.history.model_copy(update={"minutes": (*minutes, Minute(at=stamp(3), completed=5))})
+    again.begin(before, 0, 0, [])
+    assert [one.at for one in again.said(NINE + 20 * 60).minutes] == [stamp(19)]
+    tempo = Tempo()
+    tempo.begin(1000.0, NINE, left.model_copy(update={"history": left.history.model_copy(update={"until": "late"})}))
+    assert looks(tempo, (1000, 500, 50)).completed_per_min == 0
+
+
+def test_words_of_failures_are_few() -> None:
+    minutes = RecentMinutes()
+    for number in range(WORDS_MAX + 9):
+        minutes.failures(NINE, {f"C{number}": 1})
+    minutes.failures(NINE, {"C0": 1})
+    said = minutes.said(NINE + 1).minutes[0].attempts
+    assert len(said) == CAUSES
+    assert said["C0"] == 2
 
 
 def test_a_leader_that_watched_an_idle_pool_says_so_to_the_next() -> None:

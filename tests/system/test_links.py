@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from spoold.doctor.trial_share import Share
-from spoold.system.filesystem import FileSystem
+from spoold.system.filesystem import FileSystem, ReadsTogether
 from spoold.system.memory_filesystem import MemoryFileSystem
 from spoold.system.mounts import Mount
 from spoold.system.posix import PosixFileSystem
@@ -27,7 +27,14 @@ from tests.support.mounted import lie_on
 from tests.support.picture import picture
 
 # What a parameter gets that is no path. One that is called otherwise is a new kind, and has to be thought about.
-ARGUMENTS = {"data": b"theirs", "durable": True, "limit": None, "offset": 0, "kind": "flock"}
+ARGUMENTS = {
+    "names": ("file", "empty", "new"),
+    "data": b"theirs",
+    "durable": True,
+    "limit": None,
+    "offset": 0,
+    "kind": "flock",
+}
 PATHS = ("path", "src", "dst")
 DEEP = "logs/branch/leaf"
 # Which component is the link. For a verb whose last name is a file, a link there leads to a file outside.
@@ -54,7 +61,7 @@ def tries(kind: type) -> list[tuple[str, str]]:
 def test_the_verbs_of_the_port_are_those_that_are_tried() -> None:
     tried = {verb for verb, _ in tries(FileSystem)}
     assert set(verbs(FileSystem)) - tried == {"flush", "usage"}, "these have no path: they ask about the root"
-    assert set(verbs(PosixFileSystem)) == set(verbs(FileSystem))
+    assert set(verbs(PosixFileSystem)) == {*verbs(FileSystem), *verbs(ReadsTogether)}
     assert {verb for verb, _ in tries(Share)} > tried
 
 

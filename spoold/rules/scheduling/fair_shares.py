@@ -169,10 +169,6 @@ class Turns:
         place = self._places[file] = min(place, self._places.get(before, place + 1) - 1)
         return place
 
-    def forget_place(self, file: str) -> None:
-        """Forget the place of a task, which gets another one."""
-        self._places.pop(file, None)
-
     def picture(self) -> dict[str, Any]:
         """The turns, for the snapshot: the shares that wait, in the order of their turns, and the last starts; {} if
         nobody has to wait for a turn.
