@@ -240,6 +240,7 @@ class Place:
         return found
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("seed", range(6))
 def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_save_its_work(
     tmp_path: Path, seed: int
@@ -263,6 +264,7 @@ def test_an_agent_that_ended_is_paid_once_however_often_those_are_killed_who_sav
     assert "two" in [place.remote.read(ref, "b.txt") for ref in place.remote.refs()]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("seed", range(8))
 def test_a_collector_that_holds_the_work_at_any_moment_pays_nobody(tmp_path: Path, seed: int) -> None:
     """The attempt began beside the work of the one before, with nothing, and ran the agent again."""
@@ -336,6 +338,7 @@ def test_an_agent_that_ended_beside_a_frozen_attempt_is_not_paid_again(tmp_path:
     assert [place.remote.read(f"refs/spool/t/{attempt}", "b.txt") for attempt in (1, 2)] == ["two"] * 2
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("seed", range(8))
 def test_an_agent_is_paid_again_only_beside_one_that_lives(tmp_path: Path, seed: int) -> None:
     """Any attempt freezes, or is killed; those that are frozen die at any moment; others tidy up meanwhile."""
@@ -428,6 +431,7 @@ def test_what_the_next_attempt_needs_is_removed_by_no_quota_and_no_short_keep_s(
     assert len(places.folders()) == (0 if keep_s == 0 else 2), "it is kept longer than anybody needs it"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("tidied", [False, True])
 @pytest.mark.parametrize("left", [0, 2, 4, 8])
 def test_a_second_kill_while_the_workspace_is_made_pays_nobody(tmp_path: Path, left: int, tidied: bool) -> None:
@@ -538,6 +542,7 @@ def test_work_stays_accepted_over_an_attempt_that_never_begins(tmp_path: Path, s
     assert "tokens_used" not in third.result
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("seed", range(8))
 def test_accepted_work_stays_accepted_over_attempts_whose_workers_died(tmp_path: Path, seed: int) -> None:
     """On another machine each, at any moment: also after the accepted work was pushed there once more."""
